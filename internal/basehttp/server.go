@@ -1,0 +1,225 @@
+package basehttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+)
+
+// Options configure a Server; only Name is needed.
+type Options struct {
+	Name           string        // component in logs and metrics: edge, booking, sandbox, admin
+	Log            *slog.Logger  // default slog.Default()
+	BodyLimit      int           // bytes; default 64 kB
+	ReadTimeout    time.Duration // default 10 s
+	WriteTimeout   time.Duration // default 15 s; < 0 for a listener of streams
+	IdleTimeout    time.Duration // default 60 s
+	Concurrency    int           // most connections served at once; default 16,000
+	TrustedProxies []string      // addresses or CIDRs whose X-Forwarded-For is believed; none by default
+	Quiet          func(c *fiber.Ctx) bool
+	// Observe, when set, is told of every finished request (for metrics); route
+	// is the matched pattern, a closed set.
+	Observe func(route, method string, status int, took time.Duration)
+}
+
+// Server is one HTTP listener: Fiber with Usher's limits, timeouts, error
+// handler and access log. Routes are registered on App before Serve.
+type Server struct {
+	App  *fiber.App
+	opts Options
+	log  *slog.Logger
+	ln   net.Listener
+}
+
+// NewServer builds a server; it neither listens nor starts anything.
+func NewServer(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.BodyLimit == 0 {
+		o.BodyLimit = 64 << 10
+	}
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = 10 * time.Second
+	}
+	switch {
+	case o.WriteTimeout == 0:
+		o.WriteTimeout = 15 * time.Second
+	case o.WriteTimeout < 0:
+		o.WriteTimeout = 0
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = time.Minute
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 16_000 // under the 20,000 descriptors a process gets
+	}
+	log := o.Log.With("component", o.Name)
+	app := fiber.New(fiber.Config{
+		AppName:               "usher-" + o.Name,
+		DisableStartupMessage: true,
+		ErrorHandler:          ErrorHandler(log),
+		BodyLimit:             o.BodyLimit,
+		ReadBufferSize:        16 << 10, // headers; the default of 4 kB refuses a browser with many cookies
+		ReadTimeout:           o.ReadTimeout,
+		WriteTimeout:          o.WriteTimeout,
+		IdleTimeout:           o.IdleTimeout,
+		Concurrency:           o.Concurrency,
+		// Forwarded addresses are taken apart by ClientIP, only from trusted
+		// peers; Fiber's ProxyHeader believes the whole header of anybody.
+		ProxyHeader:        "",
+		EnablePrintRoutes:  false,
+		StreamRequestBody:  false,
+		UnescapePath:       false,
+		CaseSensitive:      true,
+		EnableIPValidation: false,
+	})
+	s := &Server{App: app, opts: o, log: log}
+	app.Use(s.accessLog)
+	return s
+}
+
+// Listen opens the address (":0" works) and returns what it became.
+func (s *Server) Listen(ctx context.Context, addr string) (net.Addr, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("%s: %s is taken by another program; set another address with USHER_%s_ADDR: %w",
+				s.opts.Name, addr, strings.ToUpper(s.opts.Name), err)
+		}
+		return nil, fmt.Errorf("%s: listen on %s: %w", s.opts.Name, addr, err)
+	}
+	s.ln = &patientListener{Listener: ln, log: s.log}
+	return ln.Addr(), nil
+}
+
+// Serve answers until Shutdown; it returns nil after one.
+func (s *Server) Serve() error {
+	if err := s.App.Listener(s.ln); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("%s: serve: %w", s.opts.Name, err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, lets running requests end, and gives up after ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.ln == nil {
+		return nil
+	}
+	if err := s.App.ShutdownWithContext(ctx); err != nil {
+		return fmt.Errorf("%s: shutdown: %w", s.opts.Name, err)
+	}
+	_ = s.ln.Close() // Serve may never have run
+	return nil
+}
+
+// patientListener keeps accepting when descriptors run out: without it Fiber's
+// Listen returns on the first EMFILE and the server is gone.
+type patientListener struct {
+	net.Listener
+	log    *slog.Logger
+	closed atomic.Bool
+}
+
+func (l *patientListener) Accept() (net.Conn, error) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		conn, err := l.Listener.Accept()
+		if err == nil {
+			return conn, nil
+		}
+		if l.closed.Load() || !(errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)) {
+			return nil, err
+		}
+		l.log.Warn("cannot accept for the moment", "err", err, "retryIn", wait.String())
+		time.Sleep(wait)
+	}
+}
+
+func (l *patientListener) Close() error {
+	l.closed.Store(true)
+	return l.Listener.Close()
+}
+
+// accessLog writes one line a request, with the problem's slug when one was
+// answered, and gives every request an id.
+func (s *Server) accessLog(c *fiber.Ctx) error {
+	start := time.Now()
+	id := uuid.NewString()
+	c.Set("X-Request-Id", id)
+	c.Set("X-Content-Type-Options", "nosniff")
+	if err := c.Next(); err != nil {
+		// Answer here, so that the line below tells the status that was sent.
+		if err := c.App().ErrorHandler(c, err); err != nil {
+			_ = c.SendStatus(fiber.StatusInternalServerError)
+		}
+	}
+	took := time.Since(start)
+	status := c.Response().StatusCode()
+	route := "other"
+	if r := c.Route(); r != nil && status != fiber.StatusNotFound {
+		route = r.Path
+	}
+	if s.opts.Observe != nil {
+		s.opts.Observe(strings.Clone(route), strings.Clone(c.Method()), status, took)
+	}
+	if s.opts.Quiet != nil && status < 400 && s.opts.Quiet(c) {
+		return nil
+	}
+	attrs := []any{
+		"id", id, "method", c.Method(), "path", clip(c.Path()), "route", route, "status", status,
+		"ms", float64(took.Microseconds()) / 1000, "ip", ClientIP(c, s.opts.TrustedProxies),
+	}
+	if slug, ok := c.Locals(problemKey).(string); ok {
+		attrs = append(attrs, "problem", slug)
+	}
+	s.log.Info("request", attrs...)
+	return nil
+}
+
+// ClientIP is the peer's address, or, when the peer is a trusted proxy, the
+// nearest address in X-Forwarded-For that is not one.
+func ClientIP(c *fiber.Ctx, trusted []string) string {
+	peer := c.Context().RemoteIP().String()
+	if len(trusted) == 0 || !isTrusted(peer, trusted) {
+		return peer
+	}
+	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		addr, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			return peer // a forged header names nobody
+		}
+		if !isTrusted(addr.String(), trusted) {
+			return addr.String()
+		}
+	}
+	return peer
+}
+
+func isTrusted(ip string, trusted []string) bool {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return false
+	}
+	addr = addr.Unmap()
+	for _, t := range trusted {
+		if p, err := netip.ParsePrefix(t); err == nil && p.Contains(addr) {
+			return true
+		}
+		if a, err := netip.ParseAddr(t); err == nil && a.Unmap() == addr {
+			return true
+		}
+	}
+	return false
+}
