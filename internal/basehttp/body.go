@@ -29,6 +29,9 @@ func DecodeJSON(c *fiber.Ctx, v any, optional bool) error {
 	if mt, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); err != nil || mt != fiber.MIMEApplicationJSON {
 		return ErrUnsupportedMedia.Detailf("Send Content-Type: application/json.")
 	}
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return ErrInvalidBody.Detailf("The body is null; a JSON object is expected.") // Decode would take it for an empty one
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {

@@ -1,6 +1,7 @@
 package basehttp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type Server struct {
 	opts Options
 	log  *slog.Logger
 	ln   net.Listener
+
+	draining atomic.Bool
 }
 
 // NewServer builds a server; it neither listens nor starts anything.
@@ -112,6 +115,11 @@ func (s *Server) Serve() error {
 	return nil
 }
 
+// Drain makes every answer from now on ask its connection to close, so that
+// kept-alive connections are gone before Shutdown closes the idle ones: a
+// request that crosses that close on the wire would be lost.
+func (s *Server) Drain() { s.draining.Store(true) }
+
 // Shutdown stops accepting, lets running requests end, and gives up after ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.ln == nil {
@@ -158,11 +166,19 @@ func (s *Server) accessLog(c *fiber.Ctx) error {
 	id := uuid.NewString()
 	c.Set("X-Request-Id", id)
 	c.Set("X-Content-Type-Options", "nosniff")
-	if err := c.Next(); err != nil {
+	next := c.Next
+	if twoLengths(c) {
+		c.Context().SetConnectionClose()
+		next = func() error { return ErrBadRequest.Detailf("Content-Length and Transfer-Encoding exclude each other.") }
+	}
+	if err := next(); err != nil {
 		// Answer here, so that the line below tells the status that was sent.
 		if err := c.App().ErrorHandler(c, err); err != nil {
 			_ = c.SendStatus(fiber.StatusInternalServerError)
 		}
+	}
+	if s.draining.Load() {
+		c.Context().SetConnectionClose()
 	}
 	took := time.Since(start)
 	status := c.Response().StatusCode()
@@ -187,6 +203,23 @@ func (s *Server) accessLog(c *fiber.Ctx) error {
 	return nil
 }
 
+// twoLengths finds a chunked request that also claims a Content-Length: fasthttp
+// goes by the chunks, a proxy in front may go by the other, and what one takes
+// for a body is the next request to the other.
+func twoLengths(c *fiber.Ctx) bool {
+	var length, chunks bool
+	for line := range bytes.Lines(c.Request().Header.RawHeaders()) {
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		switch len(name) { // before the slower comparison: this runs for every request
+		case len(fiber.HeaderContentLength):
+			length = length || bytes.EqualFold(name, []byte(fiber.HeaderContentLength))
+		case len(fiber.HeaderTransferEncoding):
+			chunks = chunks || bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding))
+		}
+	}
+	return length && chunks
+}
+
 // ClientIP is the peer's address, or, when the peer is a trusted proxy, the
 // nearest address in X-Forwarded-For that is not one.
 func ClientIP(c *fiber.Ctx, trusted []string) string {
@@ -194,13 +227,15 @@ func ClientIP(c *fiber.Ctx, trusted []string) string {
 	if len(trusted) == 0 || !isTrusted(peer, trusted) {
 		return peer
 	}
-	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	// The header may stand there several times; together they are one list.
+	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
+	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
 		addr, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {
 			return peer // a forged header names nobody
 		}
-		if !isTrusted(addr.String(), trusted) {
+		if addr = addr.Unmap(); !isTrusted(addr.String(), trusted) {
 			return addr.String()
 		}
 	}

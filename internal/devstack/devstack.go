@@ -105,7 +105,7 @@ func Postgres(ctx context.Context, dir string, durable bool) (*Server, error) {
 		if !durable {
 			args = append(args, "--no-sync")
 		}
-		cmd := exec.CommandContext(ctx, initdb, args...)
+		cmd := exec.CommandContext(ctx, initdb, args...) //nolint:gosec // the binary found above
 		cmd.Dir = dir
 		cmd.Env = childEnv()
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}

@@ -50,7 +50,8 @@ func tempDir(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // an unprivileged server must enter it
+		// An unprivileged server must enter it.
+		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		dir = d

@@ -1,0 +1,47 @@
+# Usher. `make run` is the whole of it; `make help` lists the rest.
+
+SHELL         := /bin/bash
+GOLANGCI      := v2.15.0
+BIN           := $(CURDIR)/.bin
+DATA          ?=
+TEST_TIMEOUT  ?= 20m
+
+.PHONY: help run deps deps-run deps-test deps-lint build test lint audit clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: deps-run ## everything on this machine: waiting rooms, box office, payments (DATA=dir keeps the data)
+	go run ./cmd/usher dev $(if $(DATA),--data $(DATA))
+
+deps: deps-run deps-test deps-lint ## install what is missing: Postgres, Redis, Chromium, the linter
+
+deps-run:
+	@.ci/deps postgres redis
+
+deps-test:
+	@.ci/deps postgres redis chromium
+
+# Pinned by version and rebuilt when another one lies there.
+deps-lint:
+	@if ! $(BIN)/golangci-lint version 2>/dev/null | grep -q " $(GOLANGCI:v%=%) "; then \
+		echo "building golangci-lint $(GOLANGCI) (a few minutes, once)"; \
+		GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI); \
+	fi
+
+build: ## .bin/usher, static
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/usher ./cmd/usher
+
+lint: deps-lint ## vet and golangci-lint, with the import law
+	go vet ./...
+	$(BIN)/golangci-lint run ./...
+
+test: deps-test lint ## vet, lint, and every test with -race against real Postgres, Redis and Chromium
+	go test -race -timeout $(TEST_TIMEOUT) ./...
+
+audit: ## check every invariant against USHER_POSTGRES_URL, or the data kept in DATA
+	go run ./cmd/usher audit $(if $(DATA),--data $(DATA))
+
+clean: ## remove what was built; data kept with DATA=dir stays
+	rm -rf $(BIN)/usher .screens coverage.out

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"usher/cmd/usher/internal/app"
+)
+
+type roomCmd struct {
+	Admin string `env:"USHER_ADMIN_URL" default:"http://127.0.0.1:9090" placeholder:"URL" help:"The admin listener of a booking process (default ${default})."`
+	Token string `env:"USHER_OPERATOR_TOKEN" placeholder:"TOKEN" help:"Operator token; not needed beside a usher dev of the same user."`
+
+	Open   roomOpenCmd   `cmd:"" help:"Let fans in."`
+	Pause  roomPauseCmd  `cmd:"" help:"Keep the line, let nobody in."`
+	Resume roomResumeCmd `cmd:"" help:"Go on after a pause."`
+	Close  roomCloseCmd  `cmd:"" help:"Take nobody any more."`
+	Rate   roomRateCmd   `cmd:"" help:"Most admissions a minute: usher room rate 300 cinema."`
+	Cap    roomCapCmd    `cmd:"" help:"Most fans inside at once: usher room cap 150 cinema."`
+	Status roomStatusCmd `cmd:"" help:"Show one room, or all."`
+}
+
+type roomArg struct {
+	Room string `arg:"" help:"The room's id."`
+}
+
+type (
+	roomOpenCmd   struct{ roomArg }
+	roomPauseCmd  struct{ roomArg }
+	roomResumeCmd struct{ roomArg }
+	roomCloseCmd  struct{ roomArg }
+)
+
+// tuneArgs take the number and the room in either order: both are natural, and
+// the wrong one would be found on a busy night.
+type tuneArgs struct {
+	N    string `arg:"" help:"The number."`
+	Room string `arg:"" help:"The room's id."`
+}
+
+func (a tuneArgs) read() (n int, room string, err error) {
+	for _, p := range [][2]string{{a.N, a.Room}, {a.Room, a.N}} {
+		if n, err = strconv.Atoi(p[0]); err == nil {
+			return n, p[1], nil
+		}
+	}
+	return 0, "", fmt.Errorf("neither %q nor %q is a number", a.N, a.Room)
+}
+
+type (
+	roomRateCmd struct{ tuneArgs }
+	roomCapCmd  struct{ tuneArgs }
+)
+
+type roomStatusCmd struct {
+	Room string `arg:"" optional:"" help:"The room's id; all rooms without one."`
+}
+
+func (c *roomCmd) verb(w *world, room, verb string) error {
+	return c.one(w, http.MethodPost, "/v1/admin/rooms/"+url.PathEscape(room)+"/"+verb, nil)
+}
+
+func (c *roomCmd) tune(w *world, field string, args tuneArgs) error {
+	n, room, err := args.read()
+	if err != nil {
+		return err
+	}
+	return c.one(w, http.MethodPatch, "/v1/admin/rooms/"+url.PathEscape(room), map[string]int{field: n})
+}
+
+type roomDoc struct {
+	Room, Title, Mode, State string
+	RatePerMinute, Cap       int
+	Version                  int64
+}
+
+func (c *roomCmd) one(w *world, method, path string, body any) error {
+	var r roomDoc
+	if err := c.call(w, method, path, body, &r); err != nil {
+		return err
+	}
+	return printRooms(w.out, []roomDoc{r})
+}
+
+func (c *roomCmd) status(w *world, room string) error {
+	if room != "" {
+		return c.one(w, http.MethodGet, "/v1/admin/rooms/"+url.PathEscape(room), nil)
+	}
+	var all struct{ Rooms []roomDoc }
+	if err := c.call(w, http.MethodGet, "/v1/admin/rooms", nil, &all); err != nil {
+		return err
+	}
+	return printRooms(w.out, all.Rooms)
+}
+
+func printRooms(out io.Writer, rooms []roomDoc) error {
+	for _, r := range rooms {
+		if _, err := fmt.Fprintf(out, "%-16s %-8s %s  %d a minute, at most %d inside  (version %d)\n",
+			r.Room, r.State, r.Mode, r.RatePerMinute, r.Cap, r.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call speaks to the admin listener; a problem answer becomes the error.
+func (c *roomCmd) call(w *world, method, path string, in, out any) error {
+	base, err := url.Parse(c.Admin)
+	if err != nil || base.Host == "" {
+		return fmt.Errorf("--admin must be an address such as http://127.0.0.1:9090, not %q", c.Admin)
+	}
+	token := c.Token
+	if token == "" {
+		if token, err = app.RememberedToken(base.Host); err != nil {
+			return err
+		}
+	}
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.Admin, "/")+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("nobody answers at %s: %w", c.Admin, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= 300 {
+		var p struct{ Title, Detail string }
+		if json.Unmarshal(data, &p) != nil || p.Title == "" {
+			return fmt.Errorf("%s answered %s", c.Admin, res.Status)
+		}
+		return fmt.Errorf("%s. %s", p.Title, p.Detail)
+	}
+	return json.Unmarshal(data, out)
+}
+
+// Kong hands a command its parent by type: the flags of `usher room` are there.
+
+func (c roomOpenCmd) Run(w *world, p *roomCmd) error   { return p.verb(w, c.Room, "open") }
+func (c roomPauseCmd) Run(w *world, p *roomCmd) error  { return p.verb(w, c.Room, "pause") }
+func (c roomResumeCmd) Run(w *world, p *roomCmd) error { return p.verb(w, c.Room, "resume") }
+func (c roomCloseCmd) Run(w *world, p *roomCmd) error  { return p.verb(w, c.Room, "close") }
+func (c roomRateCmd) Run(w *world, p *roomCmd) error   { return p.tune(w, "ratePerMinute", c.tuneArgs) }
+func (c roomCapCmd) Run(w *world, p *roomCmd) error    { return p.tune(w, "cap", c.tuneArgs) }
+func (c roomStatusCmd) Run(w *world, p *roomCmd) error { return p.status(w, c.Room) }

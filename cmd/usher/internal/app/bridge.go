@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"usher/booking"
+	"usher/queue"
+)
+
+// bridge tells Redis what Postgres knows. It is the only place where the types
+// of the line and of the box office meet.
+type bridge struct {
+	office     reporter
+	line       ledger
+	bookingURL string
+	every      time.Duration
+	log        *slog.Logger
+	metrics    bridgeMetrics
+
+	mu     sync.Mutex
+	failed map[string]bool // rooms whose last shipment failed, "" for the reading
+}
+
+// reporter is the box office as the bridge sees it.
+type reporter interface {
+	Reports(ctx context.Context) ([]booking.RoomReport, error)
+}
+
+// ledger is the line as the bridge sees it.
+type ledger interface {
+	PutSettings(ctx context.Context, s queue.Settings) error
+	PutReport(ctx context.Context, room string, r queue.Report) error
+}
+
+// roomsAtOnce bounds how many rooms are shipped at the same time.
+const roomsAtOnce = 8
+
+func (a *App) buildBridge() error {
+	c := a.config()
+	// A line of its own, which is never run and signs nothing: it only carries
+	// reports. Its secret is for the constructor.
+	unused := make([]byte, 32)
+	_, _ = rand.Read(unused) // never fails since Go 1.24
+	line, err := queue.New(a.rdb, queue.Options{Log: a.log, PlaceSecrets: [][]byte{unused}, Registerer: prometheus.NewRegistry()})
+	if err != nil {
+		return err
+	}
+	m, err := newBridgeMetrics(a.registry)
+	if err != nil {
+		return err
+	}
+	b := &bridge{
+		office: a.office, line: line, bookingURL: a.urlOf("booking", c.Booking.PublicURL), every: c.Booking.BridgeEvery,
+		log: a.log.With("component", "bridge"), metrics: m, failed: map[string]bool{},
+	}
+	a.bridge.Store(b)
+	a.spawn("bridge", b.run)
+	return nil
+}
+
+func (b *bridge) run(ctx context.Context) error {
+	tick := time.NewTicker(b.every)
+	defer tick.Stop()
+	for {
+		b.runOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// runOnce ships every room once. A room that fails does not keep the others
+// waiting, and a store that hangs does not keep the next turn: the whole turn
+// has two periods.
+func (b *bridge) runOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*b.every)
+	defer cancel()
+	reports, err := b.office.Reports(ctx)
+	b.note(ctx, "", err)
+	if err != nil {
+		return
+	}
+	var g errgroup.Group
+	g.SetLimit(roomsAtOnce)
+	for _, r := range reports {
+		g.Go(func() error {
+			b.note(ctx, r.Room.ID, b.ship(ctx, r))
+			return nil
+		})
+	}
+	_ = g.Wait() // failures are noted by room
+}
+
+func (b *bridge) ship(ctx context.Context, r booking.RoomReport) error {
+	if err := b.line.PutSettings(ctx, b.settings(r.Room)); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	if err := b.line.PutReport(ctx, r.Room.ID, reportOf(r)); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// push ships an operator's change at once. It may fail: the next turn ships it.
+func (b *bridge) push(ctx context.Context, room booking.Room) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return b.line.PutSettings(ctx, b.settings(room))
+}
+
+func (b *bridge) settings(r booking.Room) queue.Settings {
+	return queue.Settings{
+		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, RatePerMinute: r.RatePerMinute, Cap: r.Cap,
+		OpensAt: r.OpensAt, Run: r.Run, Version: r.Version, BookingURL: b.bookingURL,
+	}
+}
+
+func reportOf(r booking.RoomReport) queue.Report {
+	return queue.Report{
+		At: r.At, Seq: r.Seq, Available: r.Available, Total: r.Total, SoldOut: r.SoldOut,
+		Living: slotsOf(r.Living), Ended: slotsOf(r.Ended),
+		Lanes: queue.LaneReport{QueueWait: r.Lanes.QueueWait, Batch: r.Lanes.Batch, Depth: r.Lanes.Depth, Shed: r.Lanes.Shed},
+	}
+}
+
+func slotsOf(refs []booking.SlotRef) []queue.SlotRef {
+	out := make([]queue.SlotRef, len(refs))
+	for i, r := range refs {
+		out[i] = queue.SlotRef{PlaceID: r.PlaceID, JTI: r.JTI}
+	}
+	return out
+}
+
+// note counts a shipment and logs when its outcome changes, not each second of
+// an outage.
+func (b *bridge) note(ctx context.Context, room string, err error) {
+	b.metrics.shipped(err)
+	b.mu.Lock()
+	was := b.failed[room]
+	b.failed[room] = err != nil
+	b.mu.Unlock()
+	switch {
+	case err != nil && !was && !errors.Is(ctx.Err(), context.Canceled):
+		b.log.Warn("the bridge cannot ship; it tries on", "room", room, "err", err)
+	case err == nil && was:
+		b.log.Info("the bridge ships again", "room", room)
+	}
+}
+
+type bridgeMetrics struct {
+	ships *prometheus.CounterVec
+	last  prometheus.Gauge
+}
+
+func newBridgeMetrics(reg prometheus.Registerer) (bridgeMetrics, error) {
+	m := bridgeMetrics{
+		ships: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "usher_bridge_shipments_total", Help: "Rooms shipped to Redis, and readings of Postgres, by outcome.",
+		}, []string{"outcome"}),
+		last: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "usher_bridge_last_success_timestamp_seconds", Help: "When the bridge last shipped something.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.ships, m.last} {
+		if err := reg.Register(c); err != nil {
+			return m, fmt.Errorf("bridge: metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m bridgeMetrics) shipped(err error) {
+	if err != nil {
+		m.ships.WithLabelValues("failed").Inc()
+		return
+	}
+	m.ships.WithLabelValues("ok").Inc()
+	m.last.SetToCurrentTime()
+}

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"usher/booking"
+	"usher/booking/bookinghttp"
+	"usher/booking/payment"
+	"usher/booking/payment/sandbox"
+	"usher/booking/payment/sandboxhttp"
+	"usher/configs"
+	"usher/queue"
+	"usher/queue/queuehttp"
+)
+
+// quiet names the requests of a listener that get no line in the log while they
+// succeed: polls, probes, scrapes and files.
+func quiet(listener string) func(c *fiber.Ctx) bool {
+	return func(c *fiber.Ctx) bool {
+		path := c.Path()
+		switch {
+		case strings.HasPrefix(path, "/static/"):
+			return true
+		case listener == "edge":
+			return queuehttp.Quiet(c)
+		case listener == "booking":
+			return c.Method() == fiber.MethodGet && strings.HasSuffix(path, "/seats")
+		case listener == "admin":
+			return path == "/healthz" || path == "/readyz" || path == "/metrics"
+		}
+		return false
+	}
+}
+
+func (a *App) buildEdge() error {
+	c := a.config()
+	keys, err := a.openKeys()
+	if err != nil {
+		return err
+	}
+	line, err := queue.New(a.rdb, queue.Options{
+		Log: a.log, PlaceSecrets: bytesOf(c.Edge.PlaceSecrets), ClaimWindow: c.Edge.ClaimWindow, Registerer: a.registry,
+	})
+	if err != nil {
+		return err
+	}
+	bookingURL := a.urlOf("booking", c.Booking.PublicURL)
+	queuehttp.New(queuehttp.Options{
+		Line: line, Keys: keys.get, Log: a.log, PublicURL: a.urlOf("edge", c.Edge.PublicURL),
+		BookingURL: func(string) string { return bookingURL }, SecureCookies: c.Edge.SecureCookies,
+	}).Register(a.servers["edge"].App)
+	a.spawn("line", line.Run)
+	return nil
+}
+
+func (a *App) buildBooking() error {
+	c := a.config()
+	verifier, err := a.verifier()
+	if err != nil {
+		return err
+	}
+	a.office, err = booking.New(a.pool, booking.Options{
+		Log: a.log, Verifier: verifier, SessionSecret: []byte(c.Booking.SessionSecret.Reveal()),
+		Lanes: c.Booking.Lanes, LaneQueue: c.Booking.LaneQueue, BatchMax: c.Booking.BatchMax,
+		HoldDeadline: c.Booking.HoldDeadline, SweepEvery: c.Booking.SweepEvery, SessionLife: c.Booking.SessionLife,
+		Registerer: a.registry,
+	})
+	if err != nil {
+		return err
+	}
+	publicURL := a.urlOf("booking", c.Booking.PublicURL)
+	if err := a.buildDesk(publicURL); err != nil {
+		return err
+	}
+	s, err := bookinghttp.New(bookinghttp.Options{
+		Office: a.office, Desk: a.desk, Log: a.log,
+		EdgeURL: a.urlOf("edge", c.Edge.PublicURL), PublicURL: publicURL,
+		AllowedOrigins: a.allowedOrigins, OperatorAuth: a.operator, SecureCookies: c.Booking.SecureCookies,
+	})
+	if err != nil {
+		return err
+	}
+	s.Register(a.servers["booking"].App)
+	a.spawn("office", a.office.Run)
+	a.spawn("payment desk", a.desk.Run)
+	return nil
+}
+
+func (a *App) buildDesk(publicURL string) error {
+	c := a.config()
+	callback := c.Payment.CallbackURL
+	if callback == "" {
+		callback = publicURL + "/v1/payments/callback"
+	}
+	provider, err := sandbox.New(sandbox.Options{
+		BaseURL: a.urlOf("sandbox", c.Payment.URL), APIKey: c.Payment.APIKey.Reveal(),
+		Secrets: bytesOf(c.Payment.Secrets), CallbackURL: callback,
+	})
+	if err != nil {
+		return err
+	}
+	a.desk, err = payment.New(a.pool, payment.Options{
+		Log: a.log, Provider: provider,
+		ReturnURL:   func(bookingID string) string { return publicURL + "/bookings/" + bookingID },
+		PaymentLife: c.Payment.Life, HoldExtension: c.Payment.HoldExtension,
+		ReconcileAfter: c.Payment.ReconcileAfter, ReconcileEvery: c.Payment.ReconcileEvery,
+		SeatsChanged: a.office.SeatsChanged, Registerer: a.registry,
+	})
+	return err
+}
+
+func (a *App) buildSandbox() error {
+	c := a.config()
+	s, err := sandboxhttp.New(sandboxhttp.Options{
+		Log: a.log, APIKey: c.Payment.APIKey.Reveal(), Secret: []byte(c.Payment.Secrets[0].Reveal()),
+		PublicURL: a.urlOf("sandbox", c.Sandbox.PublicURL), File: c.Sandbox.StateFile, LateAfter: c.Sandbox.LateAfter,
+	})
+	if err != nil {
+		return err
+	}
+	s.Register(a.servers["sandbox"].App)
+	a.spawn("sandbox deliveries", s.Run)
+	return nil
+}
+
+// allowedOrigins answers from the configuration in force: the room's own list
+// and the one for every room.
+func (a *App) allowedOrigins(room string) []string {
+	all := a.config().Booking.AllowedOrigins
+	return append(append([]string(nil), all[room]...), all["*"]...)
+}
+
+func bytesOf(secrets []configs.Secret) [][]byte {
+	out := make([][]byte, len(secrets))
+	for i, s := range secrets {
+		out[i] = []byte(s.Reveal())
+	}
+	return out
+}
