@@ -1,0 +1,89 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"usher/admission/pass"
+)
+
+// Admission is a granted slot: everything a pass says. The same slot always gives
+// the same Admission, until the pass has expired unused and is renewed.
+type Admission struct {
+	Room, PlaceID string
+	JTI           string // one pass, one session; a renewed pass keeps it
+	Customer      string // the fan across rooms and passes, not the fan's cookie
+	BindingHash   string // "" when the place is not bound
+	Run           int
+	GrantedAt     time.Time
+	ExpiresAt     time.Time // of the pass, whole seconds
+	First         bool      // this call admitted; false when the slot was there
+}
+
+// Claims are what the pass of this admission says.
+func (a Admission) Claims() pass.Claims {
+	return pass.Claims{
+		ID: a.JTI, Room: a.Room, PlaceID: a.PlaceID, Customer: a.Customer, BindingHash: a.BindingHash, Run: a.Run,
+		IssuedAt: a.GrantedAt.Truncate(time.Second), ExpiresAt: a.ExpiresAt,
+	}
+}
+
+// Claim admits a called fan when there is a free slot, it is the rate's turn and
+// nobody earlier stands by; asked again it answers the same admission. Otherwise
+// *StandByError (the window has stopped), ErrNotCalledYet, ErrExpired,
+// ErrRoomPaused (standing by from now on), ErrRoomClosed, ErrOldRun, ErrBadToken,
+// ErrUnknownRoom, ErrStale. Memory never answers a claim.
+func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, error) {
+	p, err := l.verify(name, t)
+	if err != nil {
+		return Admission{}, err
+	}
+	r, _, err := l.room(ctx, name)
+	if err != nil {
+		return Admission{}, err
+	}
+	reply, err := l.runList(ctx, claimScript, r.keys, p.member[:], p.run, micros(l.opts.PassLife),
+		micros(l.opts.SlotLease), micros(l.opts.ReportTTL), maxRenewals)
+	if err != nil {
+		return Admission{}, err
+	}
+	switch code := text(reply, 0); code {
+	case "admitted":
+		a := Admission{
+			Room: name, PlaceID: p.id(), JTI: text(reply, 1), Customer: p.customerID(), BindingHash: p.bindingHash(),
+			Run: p.run, GrantedAt: instant(number(reply, 2)), ExpiresAt: instant(number(reply, 3)),
+			First: number(reply, 4) == 1,
+		}
+		if a.First {
+			l.metrics.admissions.WithLabelValues(name).Inc()
+		}
+		return a, nil
+	case "standby":
+		if number(reply, 2) == 1 {
+			l.metrics.standbys.WithLabelValues(name).Inc()
+		}
+		wait := time.Duration(number(reply, 1)) * time.Microsecond
+		return Admission{}, &StandByError{RetryAfter: min(max(wait, 250*time.Millisecond), 10*time.Second)}
+	default:
+		return Admission{}, claimError(code)
+	}
+}
+
+func claimError(code string) error {
+	switch code {
+	case "unknown":
+		return ErrUnknownRoom
+	case "oldrun":
+		return ErrOldRun
+	case "closed":
+		return ErrRoomClosed
+	case "paused":
+		return ErrRoomPaused
+	case "wait":
+		return ErrNotCalledYet
+	case "expired":
+		return ErrExpired
+	}
+	return fmt.Errorf("queue: claim: unexpected reply %q", code)
+}

@@ -1,0 +1,38 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What a verb refuses with. Anything else is trouble with Redis, wrapped.
+var (
+	// ErrUnknownRoom: no bridge has ever shipped settings for that name.
+	ErrUnknownRoom = errors.New("queue: unknown room")
+	// ErrBadToken: the place token is forged, cut, or of another room.
+	ErrBadToken = errors.New("queue: place token is not valid")
+	// ErrOldRun: the operator reset the room after the place was given out.
+	ErrOldRun = errors.New("queue: place is from an earlier run of the room")
+	// ErrNotCalledYet: the place is still waiting.
+	ErrNotCalledYet = errors.New("queue: not called yet")
+	// ErrExpired: the place missed its call, left, or its visit is over; join again.
+	ErrExpired = errors.New("queue: place has ended")
+	// ErrRoomPaused: nobody is admitted now; the place and its call are kept.
+	ErrRoomPaused = errors.New("queue: room is paused")
+	// ErrRoomClosed: the room takes nobody (state closed, or mode reject).
+	ErrRoomClosed = errors.New("queue: room is closed")
+	// ErrStale: Redis cannot be asked and memory does not know enough to answer.
+	ErrStale = errors.New("queue: the line cannot be read at the moment")
+)
+
+// StandByError is the claim of a called fan for whom there is no slot, or no
+// turn of the rate, in this very moment. The claim window has stopped: the place
+// cannot be missed any more, and a slot will be granted in score order.
+type StandByError struct {
+	RetryAfter time.Duration // when to ask again; > 0
+}
+
+func (e *StandByError) Error() string {
+	return fmt.Sprintf("queue: standing by, ask again in %s", e.RetryAfter)
+}

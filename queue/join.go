@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+)
+
+// Join gives the fan a place at the tail, or finds the one they have: the same
+// place and rank, whatever its state. After one missed call the place of before
+// comes back; after leaving or a finished visit the fan starts at the tail.
+// Errors: ErrUnknownRoom, ErrRoomClosed (no new places; old ones are kept),
+// ErrBadToken (Fan.Place), ErrStale (no board yet), or trouble with Redis.
+func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
+	r, b, err := l.room(ctx, name)
+	if err != nil {
+		return View{}, err
+	}
+	p, err := l.identify(name, fan)
+	if err != nil {
+		return View{}, err
+	}
+	reply, err := l.runList(ctx, joinScript, r.keys, p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed)
+	if err != nil {
+		return View{}, err
+	}
+	switch code := text(reply, 0); code {
+	case "unknown":
+		return View{}, ErrUnknownRoom
+	case "closed":
+		return View{}, ErrRoomClosed
+	case "waiting", "called", "admitted":
+		p.score, p.run = number(reply, 1), int(number(reply, 4))
+		r.saw(p.score)
+		st := standing{status: Status(code), score: p.score, rank: int(number(reply, 2)), due: number(reply, 5)}
+		v := l.view(b, p, st)
+		v.Token = l.sign(p)
+		if v.Created = number(reply, 3) == 1; v.Created {
+			l.metrics.joins.WithLabelValues(name).Inc()
+		}
+		return v, nil
+	default:
+		return View{}, fmt.Errorf("queue: join: unexpected reply %q", code)
+	}
+}
+
+// Leave gives a place in line up; leaving twice, or without a place, is no error.
+// A fan who was admitted keeps the slot: booking says when a visit has ended.
+func (l *Line) Leave(ctx context.Context, name string, t Token) error {
+	p, err := l.verify(name, t)
+	if err != nil {
+		return err
+	}
+	r, b, err := l.room(ctx, name)
+	if err != nil {
+		return err
+	}
+	if p.run < b.view.Run {
+		return ErrOldRun
+	}
+	reply, err := l.run(ctx, leaveScript, r.keys, p.member[:], keptGone)
+	if err != nil {
+		return err
+	}
+	if n, ok := reply.(int64); ok && n > 0 {
+		l.metrics.leaves.WithLabelValues(name).Inc()
+	}
+	return nil
+}

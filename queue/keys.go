@@ -1,0 +1,43 @@
+package queue
+
+// roomsKey is the set of the names of all rooms; the only key without a room's
+// hash tag, so it is never used inside a script.
+const roomsKey = "usher:rooms"
+
+// The structures of a room, in the order every script receives them as KEYS
+// (lua/head.lua names them). All bear the hash tag {room}: one slot, one step.
+var roomKeys = [...]string{
+	"settings", // HASH   the operator's settings
+	"state",    // HASH   last score, watermark, GCRA, report, no-show shares, counters
+	"wait",     // ZSET   member → score (µs); the line
+	"called",   // ZSET   member → score; invited, standing by included
+	"due",      // ZSET   member → end of the claim window (µs); absent while standing by
+	"standby",  // ZSET   member → score; called, has claimed, gets the next slot
+	"inside",   // ZSET   member → end of the lease (µs)
+	"slots",    // HASH   member → jti|granted|expires|score|renewals
+	"gone",     // ZSET   member → score of the place that was left; bounded
+	"missed",   // ZSET   member → score to give back after one missed call; bounded
+	"restored", // ZSET   member → score that was given back once; bounded
+}
+
+// Positions of single keys in what keysOf returns, for reads outside scripts.
+const (
+	kState = iota + 1
+	kWait
+	kCalled
+	kDue
+	kStandby
+	kInside
+	kSlots
+	kGone
+	kMissed
+)
+
+// keysOf makes all key names of a room. Nothing else makes key names.
+func keysOf(room string) []string {
+	keys := make([]string, len(roomKeys))
+	for i, k := range roomKeys {
+		keys[i] = "usher:{" + room + "}:" + k
+	}
+	return keys
+}

@@ -1,0 +1,58 @@
+-- claim: admit a called fan, or let them stand by. Run twice it answers the same
+-- slot: a lost reply costs neither the pass nor a second admission.
+-- KEYS  as in keys.go
+-- ARGV  1 member  2 run of the token  3 pass life (µs)  4 lease (µs)
+--       5 report TTL (µs)  6 most renewals of a pass
+-- returns {'unknown'} | {'oldrun'} | {'closed'} | {'wait'} | {'expired'}
+--         {'paused'}                                  standing by from now on
+--         {'standby', ask again in (µs), first (1|0)} standing by, the window has stopped
+--         {'admitted', jti, granted, expires, fresh (1|0)}
+local member, passlife, lease = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
+local now, r = clock(), room()
+if not r then return { 'unknown' } end
+if r.run ~= tonumber(ARGV[2]) then return { 'oldrun' } end
+
+local slot = redis.call('HGET', k_slots, member)
+local ends = slot and tonumber(redis.call('ZSCORE', k_inside, member) or 0)
+if slot and ends > now then
+  local jti, granted, expires, score, renewals = parse(slot)
+  if granted > now then return { 'standby', f(granted - now), 0 } end
+  if expires <= now then
+    -- The reply was lost, or booking failed, for longer than a pass lives. The same
+    -- pass id again, and the lease with it: a session must never outlive its slot.
+    if renewals >= tonumber(ARGV[6]) then return { 'expired' } end
+    expires = math.ceil((now + passlife) / 1000000) * 1000000
+    redis.call('HSET', k_slots, member, table.concat({ jti, f(granted), f(expires), score, f(renewals + 1) }, '|'))
+    redis.call('ZADD', k_inside, f(now + lease), member)
+  end
+  return { 'admitted', jti, f(granted), f(expires), 0 }
+end
+
+local score = redis.call('ZSCORE', k_called, member)
+if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
+if r.mode == 'passthrough' and r.state == 'open' then
+  score = score or redis.call('ZSCORE', k_wait, member)
+  if not score then return { 'expired' } end
+  local jti, expires = grant(member, score, now, passlife, lease)
+  return { 'admitted', jti, f(now), f(expires), 1 }
+end
+if not score then
+  if redis.call('ZSCORE', k_wait, member) then return { 'wait' } end
+  return { 'expired' }
+end
+
+local first = redis.call('ZADD', k_standby, score, member)
+redis.call('ZREM', k_due, member)
+if r.state ~= 'open' then return { 'paused' } end
+
+local ahead = redis.call('ZRANK', k_standby, member)
+local free = r.cap - redis.call('ZCARD', k_inside)
+local fresh = now - num(k_state, 'report') <= tonumber(ARGV[5])
+if not fresh or r.rate == 0 or free <= 0 then return { 'standby', '2000000', first } end
+local turn = num(k_state, 'grant') + r.spacing -- GCRA without burst: the earliest next admission
+if ahead == 0 and turn <= now then
+  redis.call('HSET', k_state, 'grant', g(now))
+  local jti, expires = grant(member, score, now, passlife, lease)
+  return { 'admitted', jti, f(now), f(expires), 1 }
+end
+return { 'standby', f(math.max(turn - now, 0) + ahead * r.spacing), first }

@@ -1,0 +1,55 @@
+-- Opens every script: names for KEYS (the order of keys.go) and what the verbs
+-- share. A number becomes text by f() or g() only: tostring() keeps 14 digits of a
+-- score's 16, which makes ties and inversions.
+local k_settings, k_state, k_wait, k_called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local k_due, k_standby, k_inside, k_slots = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local k_gone, k_missed, k_restored = KEYS[9], KEYS[10], KEYS[11]
+
+local function f(n) return string.format('%.0f', n) end
+local function g(n) return string.format('%.2f', n) end
+
+local function clock() -- µs, by the store's clock: every edge sees the same one
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+-- The room as the operator wants it; nil when no settings were ever shipped.
+local function room()
+  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run')
+  if not v[1] then return nil end
+  local r = { mode = v[1], state = v[2], rate = tonumber(v[3]), cap = tonumber(v[4]), run = tonumber(v[5]) }
+  -- Spacing of admissions, rounded up to a quarter µs: at today's magnitude sums of
+  -- quarters are exact in a double, so a long sale does not drift over its rate.
+  if r.rate > 0 then r.spacing = math.ceil(240000000 / r.rate) / 4 end
+  return r
+end
+
+local function num(key, field) return tonumber(redis.call('HGET', key, field)) or 0 end
+
+-- Moves a place inside at the instant `at` (µs, may lie a moment ahead). The
+-- pass id is made of place and instant, so that it needs no random source.
+local function grant(member, score, at, passlife, lease)
+  redis.call('ZREM', k_wait, member)
+  redis.call('ZREM', k_called, member)
+  redis.call('ZREM', k_due, member)
+  redis.call('ZREM', k_standby, member)
+  redis.call('ZREM', k_missed, member)
+  redis.call('ZREM', k_restored, member)
+  -- Whole seconds, as in the pass itself: slot and pass expire at one instant.
+  local expires = math.ceil((at + passlife) / 1000000) * 1000000
+  local jti = redis.sha1hex(member .. f(at))
+  redis.call('ZADD', k_inside, f(at + lease), member)
+  redis.call('HSET', k_slots, member, table.concat({ jti, f(at), f(expires), score, '0' }, '|'))
+  redis.call('HINCRBY', k_state, 'admitted', 1)
+  return jti, expires
+end
+
+local function parse(slot) -- jti, granted, expires, score (text), renewals
+  local jti, granted, expires, score, renewals = string.match(slot, '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)')
+  return jti, tonumber(granted), tonumber(expires), score, tonumber(renewals)
+end
+
+-- Bounds a set that remembers former places: the lowest scores, nearest to being
+-- forgotten anyway, go first.
+local function trim(key, limit) redis.call('ZREMRANGEBYRANK', key, 0, -(limit + 1)) end
+

@@ -1,0 +1,53 @@
+-- join: give a fan a place, or find the one they have. Run twice it finds.
+-- KEYS  as in keys.go
+-- ARGV  1 member  2 floor: a new score lies above it (the highest any edge saw)
+--       3 claim window (µs)  4 most restored places remembered
+-- returns {'unknown'} | {'closed'}
+--         {'waiting',  score, rank, created, run, 0, now}
+--         {'called',   score, 0,    created, run, due (0: standing by), now}
+--         {'admitted', score, 0,    0,       run, 0, now}
+local member, now = ARGV[1], clock()
+local r = room()
+if not r then return { 'unknown' } end
+
+local function waiting(score, created)
+  return { 'waiting', score, redis.call('ZRANK', k_wait, member), created, r.run, 0, f(now) }
+end
+
+local score = redis.call('ZSCORE', k_wait, member)
+if score then return waiting(score, 0) end
+
+score = redis.call('ZSCORE', k_called, member)
+if score then
+  return { 'called', score, 0, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, f(now) }
+end
+
+local lease = redis.call('ZSCORE', k_inside, member)
+if lease and tonumber(lease) > now then
+  local _, granted, _, former = parse(redis.call('HGET', k_slots, member))
+  if granted > now then return { 'called', former, 0, 0, r.run, 0, f(now) } end
+  return { 'admitted', former, 0, 0, r.run, 0, f(now) }
+end
+
+if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
+
+score = redis.call('ZSCORE', k_missed, member)
+if score then -- one missed call is forgiven: the place of before, once
+  redis.call('ZREM', k_missed, member)
+  redis.call('ZADD', k_restored, score, member)
+  trim(k_restored, tonumber(ARGV[4]))
+  redis.call('ZADD', k_wait, score, member)
+  return waiting(score, 0)
+end
+
+score = f(math.max(now, num(k_state, 'last') + 1, tonumber(ARGV[2]) + 1))
+redis.call('HSET', k_state, 'last', score)
+redis.call('ZREM', k_restored, member)
+if r.mode == 'passthrough' then -- no line: called on arrival
+  redis.call('ZADD', k_called, score, member)
+  redis.call('ZADD', k_due, f(now + tonumber(ARGV[3])), member)
+  redis.call('HSET', k_state, 'mark', score)
+  return { 'called', score, 0, 1, r.run, f(now + tonumber(ARGV[3])), f(now) }
+end
+redis.call('ZADD', k_wait, score, member)
+return waiting(score, 1)

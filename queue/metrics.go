@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of one edge. The label room comes from the settings shipped by the
+// bridge, never from a request.
+type metrics struct {
+	joins, leaves, invitations, missed, admissions, standbys, releases, leases *prometheus.CounterVec
+	scriptErrors                                                               *prometheus.CounterVec
+	fans                                                                       *prometheus.GaugeVec // by room and status
+	boardAt, ratePerMinute, slotCap                                            *prometheus.GaugeVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "usher", Subsystem: "queue", Name: name, Help: help}, []string{"room"})
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "usher", Subsystem: "queue", Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		joins:       counter("joins_total", "New places given by this edge."),
+		leaves:      counter("leaves_total", "Places given up by their fans at this edge."),
+		invitations: counter("invitations_total", "Fans called by this edge's steps."),
+		missed:      counter("missed_calls_total", "Invitations that ran out, found by this edge's steps."),
+		admissions:  counter("admissions_total", "Fans admitted by claims and steps of this edge."),
+		standbys:    counter("standbys_total", "Called fans who claimed before there was a slot for them."),
+		releases:    counter("releases_total", "Slots freed by reports this process shipped."),
+		leases:      counter("leases_expired_total", "Slots that ran out their lease, found by this edge's steps."),
+		scriptErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "usher", Subsystem: "queue", Name: "script_errors_total", Help: "Scripts that failed or got no reply.",
+		}, []string{"script"}),
+		fans:          gauge("fans", "Fans by the last board: waiting, called, standing_by, inside.", "room", "status"),
+		boardAt:       gauge("board_timestamp_seconds", "When this edge last read the room's board, Unix time.", "room"),
+		ratePerMinute: gauge("rate_per_minute", "Most admissions a minute, as set.", "room"),
+		slotCap:       gauge("cap", "Most fans inside at once, as set.", "room"),
+	}
+	for _, c := range []prometheus.Collector{
+		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
+		m.scriptErrors, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("queue: metrics: %w", err)
+		}
+	}
+	for _, s := range allScripts {
+		m.scriptErrors.WithLabelValues(s.name) // present from the start, so that an alert has a zero to rise from
+	}
+	return m, nil
+}
+
+// called counts what one step did: {more, leases, missed, granted, invited}.
+func (m *metrics) called(room string, reply []any) {
+	for i, c := range []*prometheus.CounterVec{m.leases, m.missed, m.admissions, m.invitations} {
+		if n := number(reply, i+1); n > 0 {
+			c.WithLabelValues(room).Add(float64(n))
+		}
+	}
+}
+
+func (m *metrics) observe(b *board) {
+	v := b.view
+	for status, n := range map[string]int{
+		"waiting": v.Waiting, "called": v.Called - v.StandingBy, "standing_by": v.StandingBy, "inside": v.Inside,
+	} {
+		m.fans.WithLabelValues(v.Room, status).Set(float64(n))
+	}
+	m.boardAt.WithLabelValues(v.Room).Set(float64(b.at.UnixNano()) / float64(time.Second))
+	m.ratePerMinute.WithLabelValues(v.Room).Set(float64(v.RatePerMinute))
+	m.slotCap.WithLabelValues(v.Room).Set(float64(v.Cap))
+}

@@ -1,0 +1,326 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// model is the line as a person would keep it on paper: who stands where, who was
+// called, who is inside. Pace is left out (the rate is so high that it never
+// decides); who comes next, who comes back where, and the cap are in.
+type model struct {
+	slots    int
+	wait     []string // in order of score
+	score    map[string]int64
+	called   map[string]bool
+	standby  map[string]bool
+	inside   map[string]bool
+	missed   map[string]bool // may have their place back
+	restored map[string]bool // have had it back
+}
+
+func (m *model) enqueue(fan string, score int64) {
+	m.score[fan] = score
+	i, _ := slices.BinarySearchFunc(m.wait, score, func(f string, s int64) int { return int(m.score[f] - s) })
+	m.wait = slices.Insert(m.wait, i, fan)
+}
+
+func (m *model) state(fan string) Status {
+	switch {
+	case slices.Contains(m.wait, fan):
+		return Waiting
+	case m.called[fan]:
+		return Called
+	case m.inside[fan]:
+		return Admitted
+	}
+	return Expired
+}
+
+func (m *model) admit(fan string) {
+	delete(m.called, fan)
+	delete(m.standby, fan)
+	delete(m.restored, fan)
+	m.inside[fan] = true
+}
+
+// machine drives the real line and the model side by side.
+type machine struct {
+	t      *testing.T
+	l      *Line
+	room   string
+	m      *model
+	tokens map[string]Token
+}
+
+var machineFans = []string{"ann", "bob", "cem", "dee", "eve", "fay"}
+
+func (x *machine) join(rt *rapid.T) {
+	fan := rapid.SampledFrom(machineFans).Draw(rt, "fan")
+	before := x.m.state(fan)
+	v := join(x.t, x.l, x.room, fan)
+	p, err := x.l.verify(x.room, v.Token)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	switch {
+	case before != Expired:
+		if v.Status != before || v.Created || p.score != x.m.score[fan] {
+			rt.Fatalf("%s was %s at %d, joined again: %s at %d", fan, before, x.m.score[fan], v.Status, p.score)
+		}
+	case x.m.missed[fan]:
+		if p.score != x.m.score[fan] {
+			rt.Fatalf("%s's place was not given back", fan)
+		}
+		delete(x.m.missed, fan)
+		x.m.restored[fan] = true
+		x.m.enqueue(fan, p.score)
+	default:
+		for other, s := range x.m.score {
+			if s >= p.score {
+				rt.Fatalf("%s at the tail has %d, %s has %d", fan, p.score, other, s)
+			}
+		}
+		delete(x.m.restored, fan)
+		x.m.enqueue(fan, p.score)
+	}
+	if v.Status == Waiting && v.Position != slices.Index(x.m.wait, fan)+1 {
+		rt.Fatalf("%s is told %d, stands at %d", fan, v.Position, slices.Index(x.m.wait, fan)+1)
+	}
+	x.tokens[fan] = v.Token
+}
+
+func (x *machine) leave(rt *rapid.T) {
+	fan := x.known(rt)
+	if err := x.l.Leave(x.t.Context(), x.room, x.tokens[fan]); err != nil {
+		rt.Fatal(err)
+	}
+	if x.m.inside[fan] {
+		return // a visit is not a place in line
+	}
+	x.m.wait = slices.DeleteFunc(x.m.wait, func(f string) bool { return f == fan })
+	for _, set := range []map[string]bool{x.m.called, x.m.standby, x.m.missed, x.m.restored} {
+		delete(set, fan)
+	}
+}
+
+func (x *machine) call(rt *rapid.T) {
+	step(x.t, x.l, x.room)
+	// Stand-bys first, in order, while there are slots …
+	for len(x.m.standby) > 0 && len(x.m.inside) < x.m.slots {
+		head := ""
+		for f := range x.m.standby {
+			if head == "" || x.m.score[f] < x.m.score[head] {
+				head = f
+			}
+		}
+		x.m.admit(head)
+	}
+	// … then invitations for the rest; how many is call.lua's own sum, who is not.
+	called := x.members(rt, kCalled)
+	for len(x.m.wait) > 0 && called[x.m.wait[0]] {
+		x.m.called[x.m.wait[0]] = true
+		x.m.wait = x.m.wait[1:]
+	}
+	if len(called) != len(x.m.called) {
+		rt.Fatalf("called %v, want %v: somebody was called before the head %v", called, x.m.called, x.m.wait)
+	}
+	if free := x.m.slots - len(x.m.inside); free > 0 && len(called) < free && len(x.m.wait) > 0 {
+		rt.Fatalf("%d slots free, %d called, %v wait", free, len(called), x.m.wait)
+	}
+}
+
+func (x *machine) claim(rt *rapid.T) {
+	fan := x.known(rt)
+	_, err := x.l.Claim(x.t.Context(), x.room, x.tokens[fan])
+	switch x.m.state(fan) {
+	case Waiting:
+		if !errors.Is(err, ErrNotCalledYet) {
+			rt.Fatalf("%s waits, claim: %v", fan, err)
+		}
+	case Admitted:
+		// Granted a few µs ahead: the pass is there in a moment.
+		if err != nil && !isStandBy(err) {
+			rt.Fatalf("%s is inside, claim: %v", fan, err)
+		}
+	case Called:
+		switch {
+		case err == nil:
+			for f := range x.m.standby {
+				if f != fan && x.m.score[f] < x.m.score[fan] {
+					rt.Fatalf("%s was admitted before %s, who stands by and came first", fan, f)
+				}
+			}
+			x.m.admit(fan)
+		case isStandBy(err):
+			x.m.standby[fan] = true
+		default:
+			rt.Fatalf("%s is called, claim: %v", fan, err)
+		}
+	case Left, Expired:
+		if !errors.Is(err, ErrExpired) {
+			rt.Fatalf("%s has no place, claim: %v", fan, err)
+		}
+	}
+}
+
+func (x *machine) miss(rt *rapid.T) {
+	r := x.l.own(x.room)
+	for fan := range x.m.called {
+		if x.m.standby[fan] {
+			continue
+		}
+		p, _ := x.l.verify(x.room, x.tokens[fan])
+		if err := x.l.rdb.ZAdd(x.t.Context(), r.keys[kDue], z(1, string(p.member[:]))).Err(); err != nil {
+			rt.Fatal(err)
+		}
+		delete(x.m.called, fan)
+		if !x.m.restored[fan] {
+			x.m.missed[fan] = true
+		}
+		delete(x.m.restored, fan)
+	}
+	x.call(rt)
+}
+
+func (x *machine) release(rt *rapid.T) {
+	fan := x.known(rt)
+	p, _ := x.l.verify(x.room, x.tokens[fan])
+	s := slotsOf(x.t, x.l, x.room)[string(p.member[:])]
+	if (s.jti != "") != x.m.inside[fan] {
+		rt.Fatalf("%s inside: %v by the model, slot %+v", fan, x.m.inside[fan], s)
+	}
+	r := Report{At: time.Unix(1, 0), Ended: []SlotRef{{PlaceID: p.id(), JTI: s.jti}}}
+	for range 2 {
+		if err := x.l.PutReport(x.t.Context(), x.room, r); err != nil {
+			rt.Fatal(err)
+		}
+	}
+	delete(x.m.inside, fan)
+}
+
+func (x *machine) known(rt *rapid.T) string {
+	fan := rapid.SampledFrom(machineFans).Draw(rt, "fan")
+	if _, ok := x.tokens[fan]; !ok {
+		rt.Skip("never joined")
+	}
+	return fan
+}
+
+func (x *machine) members(rt *rapid.T, key int) map[string]bool {
+	names := map[string]bool{}
+	ms, err := x.l.rdb.ZRange(x.t.Context(), x.l.own(x.room).keys[key], 0, -1).Result()
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, m := range ms {
+		for _, fan := range machineFans {
+			if p, _ := x.l.identify(x.room, Fan{ID: fan}); string(p.member[:]) == m {
+				names[fan] = true
+			}
+		}
+	}
+	return names
+}
+
+// check holds after every step: each fan in one place, and where the model says.
+func (x *machine) check(rt *rapid.T) {
+	wait, called, inside := x.members(rt, kWait), x.members(rt, kCalled), x.members(rt, kInside)
+	for _, fan := range machineFans {
+		n := 0
+		for _, in := range []bool{wait[fan], called[fan], inside[fan]} {
+			if in {
+				n++
+			}
+		}
+		st := x.m.state(fan)
+		if n > 1 || (n == 0) != (st == Expired) || wait[fan] != (st == Waiting) || inside[fan] != (st == Admitted) {
+			rt.Fatalf("%s should be %s: waiting %v, called %v, inside %v", fan, st, wait[fan], called[fan], inside[fan])
+		}
+	}
+	if len(inside) > x.m.slots {
+		rt.Fatalf("%d inside, cap %d", len(inside), x.m.slots)
+	}
+	due, standby := x.members(rt, kDue), x.members(rt, kStandby)
+	for fan := range called {
+		if due[fan] == standby[fan] {
+			rt.Fatalf("%s: window running %v, standing by %v", fan, due[fan], standby[fan])
+		}
+	}
+	if len(due)+len(standby) != len(called) {
+		rt.Fatalf("called %v, windows %v, standing by %v", called, due, standby)
+	}
+}
+
+func TestTheLineAgreesWithAModel(t *testing.T) {
+	t.Parallel()
+	rdb := dial(t, "")
+	rapid.Check(t, func(rt *rapid.T) {
+		l := newLine(t, rdb)
+		slots := rapid.IntRange(1, 3).Draw(rt, "cap")
+		x := &machine{
+			t: t, l: l, room: openRoom(t, l, 1_000_000, slots), tokens: map[string]Token{},
+			m: &model{
+				slots: slots, score: map[string]int64{}, called: map[string]bool{}, standby: map[string]bool{},
+				inside: map[string]bool{}, missed: map[string]bool{}, restored: map[string]bool{},
+			},
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"join": x.join, "leave": x.leave, "call": x.call, "claim": x.claim, "miss": x.miss, "release": x.release,
+			"": x.check,
+		})
+	})
+}
+
+// What a waiting fan costs in Redis: go test -bench Memory -run '^$' ./queue
+func BenchmarkMemoryOfAWaitingFan(b *testing.B) {
+	rdb := ownRedis(b)
+	l := newLine(b, rdb)
+	const fans = 200_000
+	for b.Loop() {
+		room := openRoom(b, l, 0, 1)
+		crowd(b, l, room, fans)
+		total := int64(0)
+		for _, key := range l.own(room).keys {
+			n, err := rdb.MemoryUsage(b.Context(), key, 0).Result()
+			if err == nil {
+				total += n
+			}
+		}
+		b.ReportMetric(float64(total)/fans, "bytes/fan")
+		rdb.FlushAll(b.Context())
+	}
+}
+
+// A poll from memory: verified token, position, answer.
+func BenchmarkPoll(b *testing.B) {
+	l := newLine(b, dial(b, ""))
+	room := openRoom(b, l, 0, 1)
+	tokens := crowd(b, l, room, 20_000)
+	refresh(b, l, room)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		if _, err := l.Status(b.Context(), room, tokens[i%len(tokens)], 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// One reading of a long line, which every edge makes each second.
+func BenchmarkBoard(b *testing.B) {
+	l := newLine(b, ownRedis(b))
+	room := openRoom(b, l, 0, 1)
+	crowd(b, l, room, 200_000)
+	for b.Loop() {
+		if err := l.refresh(b.Context(), l.own(room)); err != nil {
+			b.Fatal(fmt.Errorf("board: %w", err))
+		}
+	}
+}

@@ -1,0 +1,20 @@
+// Package queuehttp is the edge's HTTP: the JSON API of the line, the public keys
+// of the passes, and the waiting page.
+//
+// Decisions. The verbs (join, view, claim, leave) are methods that take a request
+// and answer a document or an error; the JSON routes and the page's forms call the
+// same ones, so that a fan without script meets the same line. Who the fan is:
+//
+//   - the place token: Authorization: Bearer, else the cookie usher_place_{room}.
+//     A broken Bearer is refused, because its sender is a program that should
+//     learn of it; a broken cookie counts as none, because a browser cannot help it.
+//   - at the join: the cookie usher_fan, else the Idempotency-Key, else the place
+//     token (a program that missed its call and has nothing else), else a fresh
+//     random id, which is set as usher_fan.
+//
+// A join that presents usher_fan is bound: its passes name a secret (cnf.bh) that
+// is told only together with that cookie. A join by key gets no usher_fan cookie:
+// with it, the next join of the same program would be somebody else.
+//
+// A poll is answered from memory and leaves no line in the access log (Quiet).
+package queuehttp

@@ -1,0 +1,88 @@
+package queuehttp
+
+import (
+	"math"
+	"time"
+
+	"usher/queue"
+)
+
+// placeDoc is the answer about a place, the same for join and poll.
+type placeDoc struct {
+	PlaceID     string       `json:"placeId"`
+	Token       string       `json:"token"`
+	Status      queue.Status `json:"status"` // waiting called admitted left expired
+	Position    int          `json:"position"`
+	Ahead       int          `json:"ahead"`
+	Waiting     int          `json:"waiting"`
+	ETA         *etaDoc      `json:"eta"` // null: not known
+	PollAfterMs int64        `json:"pollAfterMs"`
+	CalledUntil string       `json:"calledUntil,omitempty"` // absent while standing by
+	StandingBy  bool         `json:"standingBy,omitempty"`
+	Room        roomDoc      `json:"room"`
+}
+
+type etaDoc struct {
+	LowSeconds  int `json:"lowSeconds"`
+	HighSeconds int `json:"highSeconds"`
+}
+
+// roomDoc is the public state of a room.
+type roomDoc struct {
+	Room          string       `json:"room"`
+	Title         string       `json:"title"`
+	State         string       `json:"state"`
+	Mode          string       `json:"mode"`
+	Waiting       int          `json:"waiting"`
+	RatePerMinute int          `json:"ratePerMinute"`
+	OpensAt       *string      `json:"opensAt"`      // null without a schedule
+	ClaimSeconds  int          `json:"claimSeconds"` // how long a call stands
+	Inventory     inventoryDoc `json:"inventory"`
+	Stale         bool         `json:"stale,omitempty"` // the numbers are the last known
+}
+
+type inventoryDoc struct {
+	Available *int `json:"available"` // free this second; null: not known
+	Total     *int `json:"total"`     // null: not known
+	SoldOut   bool `json:"soldOut"`   // every seat is booked, none merely held
+}
+
+type passDoc struct {
+	Pass        string `json:"pass"`
+	ExpiresAt   string `json:"expiresAt"`
+	RedirectURL string `json:"redirectUrl"`
+	Binding     string `json:"binding,omitempty"`
+}
+
+func describePlace(v queue.View) placeDoc {
+	d := placeDoc{
+		PlaceID: v.PlaceID, Token: string(v.Token), Status: v.Status,
+		Position: v.Position, Ahead: v.Ahead, Waiting: v.Waiting,
+		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Room: describeRoom(v.Room),
+	}
+	if v.ETA != nil {
+		d.ETA = &etaDoc{LowSeconds: int(v.ETA.Low.Seconds()), HighSeconds: int(math.Ceil(v.ETA.High.Seconds()))}
+	}
+	if !v.CalledUntil.IsZero() {
+		d.CalledUntil = stamp(v.CalledUntil)
+	}
+	return d
+}
+
+func describeRoom(v queue.RoomView) roomDoc {
+	d := roomDoc{
+		Room: v.Room, Title: v.Title, State: v.State, Mode: v.Mode, Waiting: v.Waiting,
+		RatePerMinute: v.RatePerMinute, ClaimSeconds: int(v.ClaimWindow.Seconds()), Stale: v.Stale,
+	}
+	if !v.OpensAt.IsZero() {
+		at := stamp(v.OpensAt)
+		d.OpensAt = &at
+	}
+	if v.InventoryOK {
+		d.Inventory = inventoryDoc{Available: &v.Available, Total: &v.Total, SoldOut: v.SoldOut}
+	}
+	return d
+}
+
+// stamp is RFC 3339 in UTC with milliseconds.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

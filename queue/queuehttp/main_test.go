@@ -1,0 +1,10 @@
+package queuehttp
+
+import (
+	"os"
+	"testing"
+
+	"usher/internal/devstack/devstacktest"
+)
+
+func TestMain(m *testing.M) { os.Exit(devstacktest.Main(m)) }

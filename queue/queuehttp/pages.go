@@ -1,0 +1,176 @@
+package queuehttp
+
+import (
+	"embed"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"usher/internal/basehttp"
+	"usher/internal/pagehttp"
+)
+
+//go:embed templates static messages.*.yaml
+var pageFiles embed.FS
+
+// pages are the HTML side of the edge: the waiting page, its forms and the list
+// of rooms. They work on the same verbs as the JSON API, so a fan who reads the
+// page without script stands in the same line as one who polls.
+type pages struct {
+	s   *Server
+	kit *pagehttp.Kit
+}
+
+func (s *Server) registerPages(r fiber.Router) {
+	kit, err := pagehttp.New(pagehttp.Options{Files: pageFiles, SecureCookies: s.opts.SecureCookies, Funcs: pageFuncs})
+	if err != nil {
+		panic(err) // the embedded files are wrong: a programmer's mistake
+	}
+	p := &pages{s: s, kit: kit}
+	kit.Register(r)
+	r.Get("/", p.index)
+	r.Get("/rooms/:room", p.room)
+	r.Post("/rooms/:room/join", p.own(p.join))
+	r.Post("/rooms/:room/enter", p.own(p.enter))
+	r.Post("/rooms/:room/leave", p.own(p.leave))
+	// A reload after a form, or the language switch on its answer, comes here.
+	for _, verb := range []string{"join", "enter", "leave"} {
+		r.Get("/rooms/:room/"+verb, func(c *fiber.Ctx) error { return c.Redirect(roomPath(c.Params("room")), fiber.StatusSeeOther) })
+	}
+}
+
+func roomPath(room string) string { return "/rooms/" + url.PathEscape(room) }
+
+// own lets a form through only when this edge's own page sent it: a foreign
+// page must not make a visitor's browser join, claim or give up a place.
+func (p *pages) own(next func(c *fiber.Ctx, room string) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		room := strings.Clone(c.Params("room"))
+		if !pagehttp.SameOrigin(c, p.s.opts.PublicURL) {
+			return p.show(c, room, fiber.StatusForbidden, "foreign")
+		}
+		return next(c, room)
+	}
+}
+
+func (p *pages) index(c *fiber.Ctx) error {
+	return p.kit.Render(c, pagehttp.View{Page: "index", Data: p.s.line.Rooms()})
+}
+
+func (p *pages) room(c *fiber.Ctx) error {
+	return p.show(c, strings.Clone(c.Params("room")), fiber.StatusOK, "")
+}
+
+// show answers with the waiting page as it stands for this fan. The banner is
+// the reason of a refusal, or "".
+func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error {
+	info, err := p.s.roomView(room)
+	var unknown bool
+	if err != nil {
+		if unknown = slugOf(err) == "unknown-room"; unknown {
+			return p.kit.Render(c, pagehttp.View{Status: fiber.StatusNotFound, Page: "unknown", Data: room})
+		}
+	}
+	p.s.ensureFan(c)
+	var doc *placeDoc
+	if d, verr := p.s.view(c, room); verr == nil {
+		doc, info = &d, d.Room
+	} else if err == nil && slugStatus(verr) >= 500 {
+		err = verr
+	}
+	v := p.waitView(c, room, info, doc, banner)
+	if err != nil && doc == nil {
+		v.State, status = stateTrouble, fiber.StatusServiceUnavailable
+		c.Set(fiber.HeaderRetryAfter, "5")
+	}
+	return p.kit.Render(c, pagehttp.View{
+		Status: status, Page: "room", Data: v.finish(p.kit.Text(c)), Path: v.path,
+		Policy: pagehttp.Policy{FormTo: []string{p.s.bookingURL(room)}},
+	})
+}
+
+func (p *pages) join(c *fiber.Ctx, room string) error {
+	_, created, err := p.s.join(c, room)
+	if created {
+		p.forgetShown(c, room)
+	}
+	return p.after(c, room, err)
+}
+
+func (p *pages) leave(c *fiber.Ctx, room string) error {
+	if err := p.s.leave(c, room); err != nil && slugStatus(err) >= 500 {
+		return p.after(c, room, err)
+	}
+	p.forgetShown(c, room)
+	return c.Redirect(roomPath(room)+"?left=1", fiber.StatusSeeOther)
+}
+
+// enter claims and, once admitted, answers with the form that carries the pass
+// to the box office. Pass and binding are in a POST body and never in an address.
+func (p *pages) enter(c *fiber.Ctx, room string) error {
+	pass, err := p.s.claim(c, room)
+	if err != nil {
+		return p.after(c, room, err)
+	}
+	p.forgetShown(c, room)
+	return p.kit.Render(c, pagehttp.View{
+		Page: "enter", Path: roomPath(room), Secret: true,
+		Data: struct {
+			passDoc
+			Action, Back string
+		}{pass, withoutQuery(pass.RedirectURL), roomPath(room)},
+		Policy: pagehttp.Policy{FormTo: []string{pass.RedirectURL}},
+	})
+}
+
+// after goes back to the page by GET, which then shows how things stand; only
+// a refusal the page would not explain by itself is told in a banner.
+func (p *pages) after(c *fiber.Ctx, room string, err error) error {
+	switch slug := slugOf(err); {
+	case err == nil, slug == "stand-by", slug == "not-called-yet", slug == "room-closed", slug == "room-paused":
+		return c.Redirect(roomPath(room), fiber.StatusSeeOther)
+	case slug == "unknown-room":
+		return p.show(c, room, fiber.StatusNotFound, "")
+	case slug == "too-many-requests":
+		return p.show(c, room, fiber.StatusTooManyRequests, "busy")
+	case slugStatus(err) >= 500:
+		return p.show(c, room, fiber.StatusServiceUnavailable, "trouble")
+	}
+	return c.Redirect(roomPath(room), fiber.StatusSeeOther)
+}
+
+func withoutQuery(address string) string {
+	before, _, _ := strings.Cut(address, "?")
+	return before
+}
+
+// slugOf is the problem type of an error of the shared verbs, "" when it has none.
+func slugOf(err error) string {
+	var p *basehttp.Problem
+	if errors.As(err, &p) {
+		return p.Slug
+	}
+	return ""
+}
+
+func slugStatus(err error) int {
+	var p *basehttp.Problem
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &p):
+		return p.Status
+	}
+	return fiber.StatusInternalServerError
+}
+
+// claimWindow is how long a called fan has, as the room's document says.
+func claimWindow(r roomDoc) time.Duration {
+	if r.ClaimSeconds > 0 {
+		return time.Duration(r.ClaimSeconds) * time.Second
+	}
+	return 2 * time.Minute
+}

@@ -1,0 +1,68 @@
+package queuehttp
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// shownPlace is what this browser was last told: the position when it joined
+// and the last one. It lives in a cookie that room.js writes too, so that the
+// first paint after a reload shows no larger number than the fan has seen. It is
+// only a memory of the screen: whatever a fan writes into it, the line's order
+// stays what it is.
+type shownPlace struct{ First, Last int }
+
+// maxShown refuses a nonsense cookie; no line is longer.
+const maxShown = 1 << 31
+
+func shownCookie(room string) string { return "usher_shown_" + room }
+
+// apply gives the position to show and the one at joining.
+func (s shownPlace) apply(position int) (now, first int) {
+	if s.Last > 0 {
+		position = min(position, s.Last)
+	}
+	return position, max(position, s.First)
+}
+
+func shownKey(placeID string) string {
+	if len(placeID) > 8 {
+		return placeID[:8]
+	}
+	return placeID
+}
+
+// recallShown is zero without a good cookie of this very place.
+func (p *pages) recallShown(c *fiber.Ctx, room, placeID string) shownPlace {
+	key, rest, ok := strings.Cut(c.Cookies(shownCookie(room)), ".")
+	var s shownPlace
+	if !ok || key != shownKey(placeID) {
+		return s
+	}
+	if n, err := fmt.Sscanf(rest, "%d.%d", &s.First, &s.Last); n != 2 || err != nil ||
+		s.Last < 1 || s.First < s.Last || s.First > maxShown {
+		return shownPlace{}
+	}
+	return s
+}
+
+func (p *pages) rememberShown(c *fiber.Ctx, room, placeID string, s shownPlace) {
+	p.setShown(c, room, fmt.Sprintf("%s.%d.%d", shownKey(placeID), s.First, s.Last), time.Now().Add(24*time.Hour))
+}
+
+func (p *pages) forgetShown(c *fiber.Ctx, room string) {
+	if c.Cookies(shownCookie(room)) != "" {
+		p.setShown(c, room, "", time.Unix(1, 0))
+	}
+}
+
+func (p *pages) setShown(c *fiber.Ctx, room, value string, until time.Time) {
+	c.Cookie(&fiber.Cookie{
+		Name: shownCookie(room), Value: value, Path: "/rooms", Expires: until,
+		Secure: p.s.opts.SecureCookies, SameSite: fiber.CookieSameSiteLaxMode,
+		// not HTTPOnly: the page's script keeps it up to date
+	})
+}

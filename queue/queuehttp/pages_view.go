@@ -1,0 +1,247 @@
+package queuehttp
+
+import (
+	"encoding/json"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"usher/internal/pagehttp"
+	"usher/queue"
+)
+
+// The states of the waiting page. room.js knows the same ones and switches
+// between the panels the server has already written.
+const (
+	stateWaiting   = "waiting"
+	stateCalled    = "called"
+	stateStandBy   = "standby"
+	stateAdmitted  = "admitted"
+	stateExpired   = "expired"
+	stateLeft      = "left"
+	stateJoin      = "join"      // no place yet
+	stateScheduled = "scheduled" // no place yet, and none to be had before the opening
+	stateClosed    = "closed"
+	stateTrouble   = "trouble" // the line cannot be read
+)
+
+// waitView is what templates/room.html shows.
+type waitView struct {
+	Room, Title   string
+	State         string
+	Banner        string // key under banner., or ""
+	Doc           placeDoc
+	First         int // position when the fan joined, by what this browser was shown
+	Paused        bool
+	WindowMinutes int // of the claim, rounded
+	OpensAt       time.Time
+	Refresh       int // seconds until a page without script loads itself again; 0: never
+
+	// Words, already in the language.
+	DocTitle, Note, From, Wait, Left, Line, Called string
+	Progress                                       int    // hundredths of the way since joining
+	Remaining                                      int    // hundredths of the claim window
+	Boot                                           string // JSON for room.js
+
+	path string
+	now  time.Time
+}
+
+// waitView gathers the facts; finish turns them into words.
+func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc, banner string) *waitView {
+	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), now: time.Now()}
+	if v.Title == "" {
+		v.Title = room
+	}
+	v.State = stateJoin
+	if doc != nil {
+		v.Doc = *doc
+	}
+	v.Doc.Room = info
+	v.Paused = info.State == "paused"
+	if info.OpensAt != nil {
+		v.OpensAt, _ = time.Parse(time.RFC3339, *info.OpensAt)
+	}
+	v.WindowMinutes = max(1, int((claimWindow(info)+30*time.Second)/time.Minute))
+	v.State = pageState(info, doc, c.Query("left") != "")
+	if v.State == stateLeft {
+		v.path += "?left=1"
+	}
+	if v.State == stateWaiting {
+		shown := p.recallShown(c, room, v.Doc.PlaceID)
+		v.Doc.Position, v.First = shown.apply(v.Doc.Position)
+		v.Doc.Ahead = max(0, v.Doc.Position-1)
+		p.rememberShown(c, room, v.Doc.PlaceID, shownPlace{First: v.First, Last: v.Doc.Position})
+	} else if v.State == stateExpired || v.State == stateLeft {
+		p.forgetShown(c, room) // a new place may be further back
+	}
+	return v
+}
+
+func pageState(info roomDoc, doc *placeDoc, left bool) string {
+	closed := info.State == "closed" || info.Mode == "reject"
+	if doc != nil {
+		switch doc.Status {
+		case queue.Admitted:
+			return stateAdmitted
+		case queue.Called:
+			if closed {
+				return stateClosed
+			}
+			if doc.StandingBy {
+				return stateStandBy
+			}
+			return stateCalled
+		case queue.Waiting:
+			if closed {
+				return stateClosed
+			}
+			return stateWaiting
+		case queue.Expired:
+			if closed {
+				return stateClosed
+			}
+			return stateExpired
+		}
+	}
+	switch {
+	case closed:
+		return stateClosed
+	case left || doc != nil && doc.Status == queue.Left:
+		return stateLeft
+	case info.State == "scheduled":
+		return stateScheduled
+	}
+	return stateJoin
+}
+
+// finish writes the words.
+func (v *waitView) finish(t *pagehttp.Text) *waitView {
+	w := words{t}
+	v.Note = w.ahead(v.Doc.Ahead)
+	v.From = t.Must("w.from", "Position", t.Number(v.First))
+	v.Wait = w.wait(v.Doc.ETA)
+	if v.Paused {
+		v.Wait = t.Must("w.wait.paused")
+	}
+	v.Left = w.left(v.Doc.Room.Inventory)
+	v.Line = w.count("w.line", max(v.Doc.Waiting, v.Doc.Room.Waiting))
+	v.Progress = progress(v.First, v.Doc.Position)
+	v.title(t)
+	if until, err := time.Parse(time.RFC3339, v.Doc.CalledUntil); err == nil {
+		left := until.Sub(v.now)
+		v.Called = w.called(left)
+		v.Remaining = min(100, max(0, int(100*left/claimWindow(v.Doc.Room))))
+	}
+	if v.Banner == "" {
+		v.Banner = v.banner()
+	}
+	v.Refresh = v.refresh()
+	v.Boot = v.boot(t)
+	return v
+}
+
+func (v *waitView) title(t *pagehttp.Text) {
+	switch v.State {
+	case stateWaiting:
+		v.DocTitle = t.Must("w.title.waiting", "Position", t.Number(v.Doc.Position), "Room", v.Title)
+	case stateCalled, stateStandBy:
+		v.DocTitle = t.Must("w.title.called", "Room", v.Title)
+	default:
+		v.DocTitle = t.Must("w.title.plain", "Room", v.Title)
+	}
+}
+
+func (v *waitView) banner() string {
+	inLine := v.State == stateWaiting || v.State == stateCalled || v.State == stateStandBy
+	switch {
+	case v.State == stateClosed || v.State == stateTrouble:
+		return ""
+	case v.Paused:
+		return "paused"
+	case v.Doc.Room.Stale && inLine:
+		return "stale"
+	case v.State == stateWaiting && v.Doc.Room.Inventory.SoldOut:
+		return "sold"
+	}
+	return ""
+}
+
+// refresh is for pages without script: often near the head and at the door,
+// calmly behind, never where nothing changes by itself.
+func (v *waitView) refresh() int {
+	switch v.State {
+	case stateWaiting:
+		if v.Doc.PollAfterMs > 0 && v.Doc.PollAfterMs <= 3500 && !v.Paused {
+			return 3
+		}
+		return 15
+	case stateStandBy:
+		return 3
+	case stateCalled, stateScheduled, stateTrouble:
+		return 15
+	case stateClosed:
+		return 60
+	}
+	return 0
+}
+
+// boot is what room.js starts from; the place's token stays in its HttpOnly cookie.
+func (v *waitView) boot(t *pagehttp.Text) string {
+	doc := v.Doc
+	doc.Token = ""
+	b, err := json.Marshal(map[string]any{
+		"room": v.Room, "title": v.Title, "state": v.State, "doc": doc, "first": v.First,
+		"now": stamp(v.now), "m": t.ForScript("w."),
+	})
+	if err != nil {
+		return "{}" // only numbers and strings go in
+	}
+	return string(b)
+}
+
+// progress is the part of the way from the position at joining to the head.
+func progress(first, now int) int {
+	if first <= 1 || now > first {
+		return 4
+	}
+	return max(4, min(100, 100*(first-now)/(first-1)))
+}
+
+// pageFuncs are for templates/room.html; room.js does the same on a change.
+var pageFuncs = template.FuncMap{
+	// hide writes the hidden attribute unless the state is one of those named.
+	"hide": func(state, of string) template.HTMLAttr {
+		if slices.Contains(strings.Fields(of), state) {
+			return ""
+		}
+		return " hidden"
+	},
+	// skin is the ticket's: lit for the called, plain paper when it is over.
+	"skin": func(state string) string {
+		switch state {
+		case stateCalled, stateStandBy, stateAdmitted:
+			return "lit"
+		case stateExpired, stateLeft, stateClosed:
+			return "plain"
+		}
+		return "stage"
+	},
+	"stubFor": func() string { return "waiting joining join scheduled called standby admitted trouble" },
+	"banner": func(key, now string) any {
+		kind := "warn"
+		switch key {
+		case "paused", "cookies":
+			kind = "info"
+		case "sold":
+			kind = "bad"
+		}
+		return struct {
+			Key, Kind string
+			On        bool
+		}{key, kind, key == now}
+	},
+}

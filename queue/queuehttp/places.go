@@ -1,0 +1,213 @@
+package queuehttp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"usher/admission/pass"
+	"usher/internal/basehttp"
+	"usher/queue"
+)
+
+// join gives the caller a place in the room or finds the one they have, and sets
+// the cookies. created tells which. Errors are problems.
+func (s *Server) join(c *fiber.Ctx, room string) (doc placeDoc, created bool, err error) {
+	fan, fresh, err := s.whoJoins(c, room)
+	if err != nil {
+		return placeDoc{}, false, err
+	}
+	ctx, cancel := callContext()
+	defer cancel()
+	v, err := s.line.Join(ctx, room, fan)
+	if err != nil {
+		return placeDoc{}, false, problem(err)
+	}
+	if fresh {
+		s.setCookie(c, fanCookie, fan.ID, fanCookieLife)
+	}
+	s.setPlace(c, room, v.Token)
+	return describePlace(v), v.Created, nil
+}
+
+// whoJoins finds out who the fan is; fresh when a new id was made for them.
+func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, err error) {
+	key, err := basehttp.IdempotencyKey(c, false)
+	if err != nil {
+		return queue.Fan{}, false, err
+	}
+	token, bearer := s.placeToken(c, room)
+	good := s.line.Holds(room, token)
+	if bearer && !good {
+		return queue.Fan{}, false, errTokenInvalid
+	}
+	switch id := s.fan(c); {
+	case id != "":
+		return queue.Fan{ID: id, Bound: true}, false, nil
+	case key != "":
+		// Marked, so that a key never is somebody's cookie.
+		return queue.Fan{ID: "key:" + key}, false, nil
+	case good:
+		return queue.Fan{Place: token}, false, nil
+	}
+	return queue.Fan{ID: newFan()}, true, nil
+}
+
+// view is the caller's place as it stands; the query parameter shown is the last
+// position shown under this token. Errors are problems: place-token-missing when
+// the caller presents none (or only a broken cookie).
+func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
+	token, err := s.presented(c, room)
+	if err != nil {
+		return placeDoc{}, err
+	}
+	shown := c.QueryInt("shown", 0)
+	ctx, cancel := callContext()
+	defer cancel()
+	v, err := s.line.Status(ctx, room, token, shown)
+	if err != nil {
+		return placeDoc{}, problem(err)
+	}
+	if v.Token != token {
+		s.setPlace(c, room, v.Token) // the place moved; its token moves along
+	}
+	return describePlace(v), nil
+}
+
+// claim is the caller's pass, minted from the slot: the same one each time.
+// Errors are problems: not-called-yet, stand-by, place-expired, room-paused, …
+func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
+	token, err := s.presented(c, room)
+	if err != nil {
+		return passDoc{}, err
+	}
+	ctx, cancel := callContext()
+	defer cancel()
+	a, err := s.line.Claim(ctx, room, token)
+	if err != nil {
+		return passDoc{}, problem(err)
+	}
+	key, err := s.opts.Keys().Signer(s.opts.Now())
+	if err != nil {
+		return passDoc{}, problem(err)
+	}
+	signed, err := pass.Mint(key, a.Claims())
+	if err != nil {
+		return passDoc{}, fmt.Errorf("queuehttp: %w", err)
+	}
+	d := passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room)}
+	if fan := s.fan(c); fan != "" && a.BindingHash != "" {
+		d.Binding = s.line.Binding(room, fan, a.BindingHash)
+	}
+	return d, nil
+}
+
+// leave gives the caller's place up and clears its cookie.
+func (s *Server) leave(c *fiber.Ctx, room string) error {
+	token, err := s.presented(c, room)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := callContext()
+	defer cancel()
+	if err := s.line.Leave(ctx, room, token); err != nil {
+		return problem(err)
+	}
+	s.clearPlace(c, room)
+	return nil
+}
+
+// presented is a good token of the room; place-token-missing without one,
+// place-token-invalid for a broken Bearer.
+func (s *Server) presented(c *fiber.Ctx, room string) (queue.Token, error) {
+	if _, err := s.line.Room(room); err != nil {
+		return "", problem(err)
+	}
+	token, bearer := s.placeToken(c, room)
+	switch {
+	case s.line.Holds(room, token):
+		return token, nil
+	case bearer:
+		return "", errTokenInvalid
+	}
+	return "", errTokenMissing.Detailf("Join the room first; then send the token as Bearer or as its cookie.")
+}
+
+// bookingURL is where the room's passes are taken, without a slash at the end.
+func (s *Server) bookingURL(room string) string {
+	u := ""
+	if v, err := s.line.Room(room); err == nil {
+		u = v.BookingURL
+	}
+	if u == "" && s.opts.BookingURL != nil {
+		u = s.opts.BookingURL(room)
+	}
+	return strings.TrimRight(u, "/")
+}
+
+// enterURL is where a browser goes with its pass. No secret is in it.
+func (s *Server) enterURL(room string) string {
+	return s.bookingURL(room) + "/enter?room=" + url.QueryEscape(room)
+}
+
+// unreachable reports a store that does not answer, as opposed to one that refuses.
+func unreachable(err error) bool {
+	var netErr net.Error
+	var opErr *net.OpError
+	return errors.As(err, &netErr) || errors.As(err, &opErr)
+}
+
+func (s *Server) postPlace(c *fiber.Ctx) error {
+	var body struct{}
+	if err := basehttp.DecodeJSON(c, &body, true); err != nil {
+		return err
+	}
+	name := room(c)
+	doc, created, err := s.join(c, name)
+	if err != nil {
+		return err
+	}
+	status := fiber.StatusOK
+	if created {
+		status = fiber.StatusCreated
+		c.Location("/v1/rooms/" + name + "/place")
+	}
+	noStore(c)
+	return c.Status(status).JSON(doc)
+}
+
+func (s *Server) getPlace(c *fiber.Ctx) error {
+	doc, err := s.view(c, room(c))
+	if err != nil {
+		return err
+	}
+	noStore(c)
+	return c.JSON(doc)
+}
+
+func (s *Server) deletePlace(c *fiber.Ctx) error {
+	if err := s.leave(c, room(c)); err != nil {
+		return err
+	}
+	noStore(c)
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+func (s *Server) postPass(c *fiber.Ctx) error {
+	var body struct{}
+	if err := basehttp.DecodeJSON(c, &body, true); err != nil {
+		return err
+	}
+	doc, err := s.claim(c, room(c))
+	if err != nil {
+		return err
+	}
+	noStore(c)
+	return c.Status(fiber.StatusCreated).JSON(doc)
+}
+
+func noStore(c *fiber.Ctx) { c.Set(fiber.HeaderCacheControl, "no-store") }

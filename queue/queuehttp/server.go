@@ -1,0 +1,81 @@
+package queuehttp
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"usher/admission/pass"
+	"usher/queue"
+)
+
+// callTimeout bounds one call of the line: a request waits for Redis no longer.
+const callTimeout = 3 * time.Second
+
+// Options configure a Server; Line and Keys are needed.
+type Options struct {
+	Line          *queue.Line
+	Keys          func() pass.Ring         // asked at every mint, so that a reloaded ring counts at once
+	Log           *slog.Logger             // default slog.Default()
+	Now           func() time.Time         // default time.Now; decides which key signs
+	PublicURL     string                   // the edge as browsers see it, no slash at the end
+	BookingURL    func(room string) string // for rooms whose settings name none; may be nil
+	SecureCookies bool                     // set the Secure attribute; needed behind TLS
+}
+
+// Server answers for the line.
+type Server struct {
+	line *queue.Line
+	opts Options
+	log  *slog.Logger
+}
+
+// New builds the server; it starts nothing.
+func New(o Options) *Server {
+	if o.Line == nil || o.Keys == nil {
+		panic("queuehttp: Line and Keys are needed")
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Server{line: o.Line, opts: o, log: o.Log.With("component", "edge")}
+}
+
+// Register adds the routes.
+func (s *Server) Register(r fiber.Router) {
+	r.Get("/v1/rooms", s.getRooms)
+	r.Get("/v1/rooms/:room", s.getRoom)
+	r.Post("/v1/rooms/:room/places", s.postPlace)
+	r.Get(pollRoute, s.getPlace)
+	r.Delete(pollRoute, s.deletePlace)
+	r.Post("/v1/rooms/:room/pass", s.postPass)
+	r.Get("/.well-known/jwks.json", s.getKeys)
+	s.registerPages(r)
+}
+
+const pollRoute = "/v1/rooms/:room/place"
+
+// Quiet reports whether the request is a poll, which gets no line in the access
+// log unless it fails: a million fans ask every few seconds.
+func Quiet(c *fiber.Ctx) bool {
+	if c.Method() != fiber.MethodGet {
+		return false
+	}
+	path := c.Path()
+	return strings.HasPrefix(path, "/v1/rooms") && (strings.HasSuffix(path, "/place") || strings.Count(path, "/") <= 3)
+}
+
+// callContext ends a call of the line in time. The request's own context would
+// not: it never ends when a client leaves, and has no deadline.
+func callContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), callTimeout)
+}
+
+// room is the path's room, copied: what the line keeps outlives the request.
+func room(c *fiber.Ctx) string { return strings.Clone(c.Params("room")) }

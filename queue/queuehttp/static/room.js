@@ -1,0 +1,488 @@
+// The waiting page. The server has painted the state already; this script joins,
+// keeps the numbers fresh, and takes the fan in when called. It never decides
+// anything about the line: it shows what the edge says, and what was shown last
+// when the edge cannot be asked.
+(() => {
+"use strict";
+
+const root = document.getElementById("room");
+const boot = JSON.parse(root.dataset.boot);
+const lang = document.documentElement.lang;
+const api = "/v1/rooms/" + encodeURIComponent(boot.room);
+const $ = (id) => document.getElementById(id);
+const numbers = new Intl.NumberFormat(lang);
+const plurals = new Intl.PluralRules(lang);
+const clock = new Intl.DateTimeFormat(lang, { hour: "numeric", minute: "2-digit" });
+
+let doc = boot.doc;
+let state = boot.state;
+let first = boot.first; // position when the fan joined
+let shown = state === "waiting" ? doc.position : 0; // the last one on screen
+let bearer = ""; // used only where cookies are refused
+let timer = 0;
+let failures = 0;
+let asked = 0; // when the line was asked last
+let busy = false;
+let skew = 0; // this clock minus the server's, ms
+let banner = "";
+let wasPaused = false;
+let autoAt = 0; // when the fan is taken in
+let claimed = false; // a claim of this very page was granted
+let spoken = { at: 0, text: "" };
+
+// ---- words -------------------------------------------------------------
+
+const fill = (text, vars) => text.replace(/\{\{\.(\w+)\}\}/g, (_, k) => vars[k]);
+const t = (id, vars = {}) => fill(boot.m[id], vars);
+const n = (id, count) => {
+  const forms = boot.m[id];
+  return fill(forms[plurals.select(count)] || forms.other, { Count: numbers.format(count) });
+};
+
+function span(id, low, high) {
+  return low >= high ? n(id, high) : t(id + "-range", { Low: numbers.format(low), High: numbers.format(high) });
+}
+
+function waitWords(eta) {
+  if (!eta) return t("w.wait.unknown");
+  if (eta.highSeconds <= 60) return t("w.wait.under");
+  const low = Math.max(1, Math.floor(eta.lowSeconds / 60));
+  const high = Math.ceil(eta.highSeconds / 60);
+  if (high <= 90) return span("w.wait.minutes", low, high);
+  if (low < 60) return t("w.wait.mixed", { Low: numbers.format(low), High: numbers.format(Math.ceil(high / 60)) });
+  return span("w.wait.hours", Math.floor(low / 60), Math.ceil(high / 60));
+}
+
+function leftWords(stock) {
+  if (stock.soldOut) return t("w.left.sold");
+  if (stock.available == null) return t("w.left.unknown");
+  if (stock.available === 0) return t("w.left.none");
+  if (stock.total != null && stock.total >= stock.available) {
+    return t("w.left-of", { Count: numbers.format(stock.available), Total: numbers.format(stock.total) });
+  }
+  return n("w.left", stock.available);
+}
+
+function calledWords(ms) {
+  return ms < 30000 ? t("w.called.seconds") : n("w.called.minutes", Math.max(1, Math.floor((ms + 30000) / 60000)));
+}
+
+// ---- what is on screen ---------------------------------------------------
+
+const put = (id, text) => {
+  const el = $(id);
+  if (el && el.textContent !== text) el.textContent = text;
+};
+
+const lit = ["called", "standby", "admitted"];
+const plain = ["expired", "left", "closed"];
+
+function stateOf(d) {
+  const closed = d.room.state === "closed" || d.room.mode === "reject";
+  if (d.status === "admitted") return "admitted";
+  if (closed) return "closed";
+  if (d.status === "called") return d.standingBy ? "standby" : "called";
+  return d.status; // waiting, expired, left
+}
+
+const windowMs = () => (doc.room.claimSeconds || 120) * 1000;
+const remaining = () => Date.parse(doc.calledUntil) - (Date.now() - skew);
+
+function show(next) {
+  const before = state;
+  state = next;
+  root.dataset.state = next;
+  for (const el of root.querySelectorAll("[data-for]")) {
+    el.hidden = !el.dataset.for.split(" ").includes(next);
+  }
+  const ticket = $("ticket");
+  ticket.classList.toggle("lit", lit.includes(next));
+  ticket.classList.toggle("plain", plain.includes(next));
+  ticket.classList.toggle("stage", !lit.includes(next) && !plain.includes(next));
+  $("notify").hidden = !(next === "waiting" && canAsk());
+  if (next !== "called") stopAuto();
+  if (next !== before) changed(before);
+}
+
+function changed(before) {
+  if (state === "expired" || state === "left") forget();
+  const words = { called: "called", standby: "standby", expired: "expired", left: "left" };
+  if (words[state]) say(t("w.say." + words[state]));
+  if (state === "closed" && before !== "trouble") say(t("w.say.closed"));
+  if (state === "called") called();
+}
+
+function render() {
+  const room = doc.room;
+  const title = boot.title;
+  put("left", leftWords(room.inventory));
+  put("line", n("w.line", Math.max(doc.waiting || 0, room.waiting)));
+  if (state === "waiting") {
+    shown = Math.min(doc.position, shown || doc.position);
+    first = Math.max(first, shown);
+    const ahead = Math.max(0, shown - 1);
+    const number = numbers.format(shown);
+    put("place", number);
+    $("place").dataset.len = number.length;
+    put("note", ahead ? n("w.ahead", ahead) : t("w.next"));
+    put("from", t("w.from", { Position: numbers.format(first) }));
+    put("wait", room.state === "paused" ? t("w.wait.paused") : waitWords(doc.eta));
+    $("way").value = first > 1 ? Math.max(4, Math.min(100, Math.floor(100 * (first - shown) / (first - 1)))) : 4;
+    document.title = t("w.title.waiting", { Position: number, Room: title });
+    remember();
+    const wait = room.state === "paused" ? t("w.wait.paused") : waitWords(doc.eta);
+    if (Date.now() - spoken.at > 60000 && room.state !== "paused") say(t("w.say.waiting", { Position: number, Wait: wait }));
+  } else if (state === "called" || state === "standby") {
+    document.title = t("w.title.called", { Room: title });
+  } else {
+    document.title = t("w.title.plain", { Room: title });
+  }
+  const paused = room.state === "paused" && state !== "closed";
+  if (paused !== wasPaused) {
+    wasPaused = paused;
+    say(t(paused ? "w.say.paused" : "w.say.resumed"));
+  }
+  tick();
+}
+
+// flag shows one banner, "" for the one the line's own state asks for.
+function flag(key) {
+  if (!key && state !== "closed" && state !== "trouble") {
+    const inLine = state === "waiting" || state === "called" || state === "standby";
+    if (doc.room.state === "paused") key = "paused";
+    else if (doc.room.stale && inLine) key = "stale";
+    else if (state === "waiting" && doc.room.inventory.soldOut) key = "sold";
+    else if (bearer && inLine) key = "cookies";
+  }
+  if (key === banner) return;
+  banner = key;
+  for (const el of root.querySelectorAll("[data-banner]")) el.hidden = el.dataset.banner !== key;
+}
+
+// say speaks to screen readers, politely and seldom.
+function say(text) {
+  if (text === spoken.text) return;
+  spoken = { at: Date.now(), text };
+  put("say", text);
+}
+
+// The screen's memory is the cookie the server reads for its first paint; the
+// place itself is in another one, which no script can read.
+function remember() {
+  keep(doc.placeId.slice(0, 8) + "." + first + "." + shown, 86400);
+}
+function forget() {
+  first = shown = 0;
+  keep("", 0);
+}
+function keep(value, seconds) {
+  try {
+    document.cookie = "usher_shown_" + boot.room + "=" + value + ";path=/rooms;samesite=lax;max-age=" + seconds +
+      (location.protocol === "https:" ? ";secure" : "");
+  } catch { /* refused: then only this tab remembers */ }
+}
+
+// ---- asking the edge ------------------------------------------------------
+
+async function call(method, path, body) {
+  const gone = new AbortController();
+  const limit = setTimeout(() => gone.abort(), 10000);
+  try {
+    const headers = { Accept: "application/json" };
+    if (body) headers["Content-Type"] = "application/json";
+    if (bearer) headers.Authorization = "Bearer " + bearer;
+    const answer = await fetch(api + path, {
+      method, headers, body, signal: gone.signal, credentials: "same-origin", cache: "no-store",
+    });
+    const date = Date.parse(answer.headers.get("Date"));
+    if (date && Math.abs(Date.now() - date - skew) > 2000) skew = Date.now() - date;
+    const json = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
+    const after = Number(answer.headers.get("Retry-After")) * 1000 || 0;
+    return { ok: answer.ok, status: answer.status, json, after, slug: String(json.type || "").split("/").pop() };
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+// once keeps a second call out while one is running: the timer, a click and a
+// returning tab may all come in the same moment.
+async function once(work) {
+  if (busy) return;
+  busy = true;
+  asked = Date.now();
+  try {
+    await work();
+  } catch {
+    failed(0); // no network, a time limit, or an answer that is none
+  } finally {
+    busy = false;
+  }
+}
+
+const join = () => once(async () => {
+  const known = doc.placeId;
+  if (state === "join" || state === "left" || state === "expired") show("joining");
+  const r = await call("POST", "/places", "{}");
+  if (!r.ok) return refused(r);
+  if (r.status === 201 || r.json.placeId !== known) forget();
+  bearer = bearer && r.json.token;
+  token = r.json.token;
+  if (location.search) history.replaceState(null, "", location.pathname);
+  apply(r.json);
+});
+
+let token = ""; // of a join by this page; a Bearer when the cookie did not come back
+
+const poll = () => once(async () => {
+  const r = await call("GET", "/place" + (shown ? "?shown=" + shown : ""));
+  if (r.ok) return apply(r.json);
+  refused(r);
+});
+
+const pollRoom = () => once(async () => {
+  const r = await call("GET", "");
+  if (!r.ok) return refused(r);
+  failures = 0;
+  doc.room = r.json;
+  const closed = r.json.state === "closed" || r.json.mode === "reject";
+  if (state === "closed" && !closed) return location.reload();
+  if (state === "scheduled" && r.json.state !== "scheduled") return later(join, 200 + Math.random() * 3000);
+  flag("");
+  render();
+  later(pollRoom, 15000);
+});
+
+function apply(d) {
+  failures = 0;
+  doc = d;
+  show(stateOf(d));
+  render();
+  flag("");
+  put("fresh", t("w.fresh", { Time: clock.format(new Date()) }));
+  plan();
+}
+
+function refused(r) {
+  switch (r.slug) {
+    case "place-token-missing":
+    case "place-token-invalid":
+    case "place-from-earlier-run":
+      if (state === "left" || state === "join") return;
+      if (!bearer && token) bearer = token; // cookies are refused: the token was ours a moment ago
+      else {
+        bearer = token = "";
+        forget();
+        return again(join);
+      }
+      return again(poll);
+    case "stand-by":
+      failures = 0;
+      doc.standingBy = true;
+      show("standby");
+      render();
+      flag("");
+      return later(claim, Math.max(500, r.after || 1000) * (1 + Math.random() / 4));
+    case "not-called-yet":
+      return again(poll);
+    case "room-paused":
+      doc.room.state = "paused";
+      render();
+      flag("");
+      return later(poll, 5000);
+    case "room-closed":
+      doc.room.state = "closed";
+      show("closed");
+      render();
+      flag("");
+      return later(pollRoom, 30000);
+    case "unknown-room":
+      return location.reload();
+  }
+  if (r.status === 404 || r.status === 410) return again(poll);
+  failed(r.after, r.status === 429 ? "busy" : "trouble");
+}
+
+// again asks at once the first time and like after a failure when that repeats.
+function again(what) {
+  failures++;
+  later(what, failures > 1 ? backoff() : 50);
+}
+
+const backoff = () => Math.random() * Math.min(60000, 1000 * 2 ** Math.min(failures, 6));
+
+// failed keeps the last number and tries again, spread out: after an outage
+// everybody's page would otherwise come back in the same second.
+function failed(after, key) {
+  failures++;
+  if (state === "joining") show("join");
+  if (failures > 1 || !navigator.onLine || key === "busy") flag(navigator.onLine ? key || "trouble" : "offline");
+  const next = state === "join" ? join : state === "standby" ? claim : state === "scheduled" || state === "closed" ? pollRoom : poll;
+  later(next, Math.max(after, 500) + backoff());
+}
+
+// ---- when to ask -----------------------------------------------------------
+
+function later(what, ms) {
+  clearTimeout(timer);
+  timer = setTimeout(what, ms);
+}
+
+// plan says when to ask next. A hidden tab asks once when its turn comes near,
+// and near the head every half claim window, so that a call is noticed in time.
+function plan() {
+  if (state === "standby" && !document.hidden) return later(claim, 1000 + Math.random() * 1000);
+  if (state === "closed") return later(pollRoom, 30000);
+  if (state === "expired" || state === "left") return clearTimeout(timer);
+  let wait = Math.min(Math.max(doc.pollAfterMs || 5000, 1000), 120000);
+  if (state === "admitted") wait = Math.max(wait, 15000);
+  if (document.hidden && state !== "admitted") {
+    const half = windowMs() / 2 * (0.85 + Math.random() / 10);
+    const far = doc.eta ? doc.eta.lowSeconds * 1000 - half : 0;
+    wait = Math.max(wait, half, far);
+  }
+  later(poll, Math.min(wait, 2 ** 31 - 1));
+}
+
+function woke() {
+  if (document.hidden) return stopAuto(), plan();
+  if (state === "called" && !claimed) startAuto();
+  if (state === "standby") return later(claim, 0);
+  if (Date.now() - asked < 1000) return;
+  if (state === "closed" || state === "scheduled") later(pollRoom, 0);
+  else if (state !== "left" && state !== "join" && state !== "expired") later(poll, 0);
+}
+
+document.addEventListener("visibilitychange", woke);
+addEventListener("pageshow", (e) => { if (e.persisted) { asked = 0; claimed = false; woke(); } });
+addEventListener("offline", () => flag("offline"));
+addEventListener("online", () => {
+  flag("");
+  if (state !== "left" && state !== "expired") later(state === "join" ? join : poll, Math.random() * 3000);
+});
+
+// ---- coming in --------------------------------------------------------------
+
+function called() {
+  notify();
+  if (!document.hidden) startAuto();
+}
+
+// startAuto takes a fan who is looking at the page in after a few seconds; the
+// button does it at once. A hidden tab waits until somebody looks.
+function startAuto() {
+  if (autoAt || doc.room.state === "paused") return;
+  autoAt = Date.now() + 5000;
+  $("auto").hidden = false;
+  setTimeout(() => {
+    if (autoAt && Date.now() >= autoAt - 50 && state === "called" && !document.hidden) claim();
+  }, 5000);
+}
+function stopAuto() {
+  autoAt = 0;
+  $("auto").hidden = true;
+}
+
+const claim = () => once(async () => {
+  const r = await call("POST", "/pass");
+  if (!r.ok) return refused(r);
+  claimed = true;
+  failures = 0;
+  enter(r.json);
+});
+
+// enter posts the pass to the box office: a form, so that no secret is ever part
+// of an address.
+function enter(pass) {
+  clearTimeout(timer);
+  const to = new URL(pass.redirectUrl);
+  to.search = "";
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = to.href;
+  for (const name of ["pass", "binding"]) {
+    if (!pass[name]) continue;
+    const field = document.createElement("input");
+    field.type = "hidden";
+    field.name = name;
+    field.value = pass[name];
+    form.append(field);
+  }
+  form.hidden = true;
+  document.body.append(form);
+  form.submit();
+  later(poll, 15000); // still here: the box office did not answer
+}
+
+// tick moves the bar and, once a minute, the words beside it.
+function tick() {
+  if (state !== "called" || !doc.calledUntil) return;
+  const left = remaining();
+  put("called", calledWords(left));
+  $("clock").value = Math.max(0, Math.min(100, 100 * left / windowMs()));
+  if (left < -1000 && Date.now() - asked > 5000) later(poll, 0);
+}
+setInterval(tick, 1000);
+
+// ---- notice ------------------------------------------------------------------
+
+const canAsk = () => "Notification" in window && isSecureContext && Notification.permission === "default";
+
+$("notify").addEventListener("click", async () => {
+  try {
+    $("notified").hidden = (await Notification.requestPermission()) !== "granted";
+  } catch { /* an old browser */ }
+  $("notify").hidden = !canAsk();
+});
+
+function notify() {
+  if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
+  try {
+    const note = new Notification(t("w.notify.title"), { body: t("w.notify.body", { Room: boot.title }), tag: "usher-" + boot.room });
+    note.onclick = () => { focus(); note.close(); };
+  } catch { /* some phones allow it only to service workers */ }
+}
+
+// ---- forms become calls --------------------------------------------------------
+
+function instead(selector, act) {
+  for (const form of root.querySelectorAll(selector)) {
+    form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      act();
+    });
+  }
+}
+instead("#enter, .js-enter", claim);
+instead(".js-join", join);
+instead("#leave", () => once(async () => {
+  const r = await call("DELETE", "/place");
+  if (!r.ok && r.status >= 500) return refused(r);
+  clearTimeout(timer);
+  bearer = token = "";
+  history.replaceState(null, "", location.pathname + "?left=1");
+  document.querySelector(".leave").open = false;
+  show("left");
+  render();
+  flag("");
+  $("main").focus();
+}));
+
+// ---- begin -----------------------------------------------------------------------
+
+skew = Date.now() - Date.parse(boot.now);
+if (Math.abs(skew) < 5000) skew = 0; // loading took a moment; the clock is right
+wasPaused = doc.room.state === "paused";
+banner = (root.querySelector("[data-banner]:not([hidden])") || { dataset: {} }).dataset.banner || "";
+const opens = $("opens");
+if (opens) opens.textContent = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" }).format(new Date(opens.dateTime));
+
+if (state === "join") join();
+else if (state === "scheduled" || state === "closed") later(pollRoom, 15000);
+else if (state === "trouble") later(() => location.reload(), 5000 + Math.random() * 5000);
+else if (state !== "left" && state !== "expired") {
+  render();
+  $("notify").hidden = !(state === "waiting" && canAsk());
+  if (state === "called") called();
+  plan();
+}
+})();

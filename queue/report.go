@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"usher/admission/pass"
+)
+
+// SlotRef names one visit: the place it was admitted from and its pass.
+type SlotRef struct {
+	PlaceID string // 32 hex digits
+	JTI     string // id of the pass
+}
+
+// LaneReport is how the booking lanes fare.
+type LaneReport struct {
+	QueueWait time.Duration `json:"queueWait"` // time a hold waits for its batch
+	Batch     time.Duration `json:"batch"`     // time a batch takes
+	Depth     int           `json:"depth"`     // requests waiting now
+	Shed      int           `json:"shed"`      // refused as busy lately
+}
+
+// Report is what Postgres knows about a room at one instant.
+type Report struct {
+	At        time.Time // database time at which the sessions were read
+	Seq       int64
+	Available int       // seats free this second in the room's showtimes: not held, not booked
+	Total     int       // seats there are
+	SoldOut   bool      // all of them are booked (held ones may come back)
+	Living    []SlotRef // every living session
+	Ended     []SlotRef // sessions that ended lately
+	Lanes     LaneReport
+}
+
+// unusedMargin is added to a pass' expiry and leeway before a slot without a
+// session counts as unused: a session that is being opened in the last moment may
+// not be visible in the database yet.
+const unusedMargin = 2 * time.Second
+
+// PutReport stamps the room's report with Redis' clock and frees slots: those of
+// ended sessions, and those whose pass expired, with a margin, before r.At and of
+// which no session lives. A slot that was granted anew or renewed since it was
+// read is left alone.
+func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
+	rm, _, err := l.room(ctx, name)
+	if err != nil {
+		return err
+	}
+	lanes, err := json.Marshal(r.Lanes)
+	if err != nil {
+		return fmt.Errorf("queue: report: %w", err)
+	}
+	soldOut := 0
+	if r.SoldOut {
+		soldOut = 1
+	}
+	if _, err := l.run(ctx, reportScript, rm.keys, r.Seq, r.Available, r.Total, lanes,
+		micros(l.opts.ReportTTL), micros(l.opts.ClaimWindow), soldOut); err != nil {
+		return err
+	}
+	slots, err := l.rdb.HGetAll(ctx, rm.keys[kSlots]).Result()
+	if err != nil {
+		return fmt.Errorf("queue: read slots: %w", err)
+	}
+	return l.release(ctx, rm, endedSlots(slots, r))
+}
+
+// freed is one slot to free, as it was read.
+type freed struct {
+	member, jti string
+	expires     int64
+}
+
+// endedSlots picks the slots whose visit has ended by the report.
+func endedSlots(slots map[string]string, r Report) []freed {
+	living, ended := index(r.Living), index(r.Ended)
+	before := r.At.Add(-pass.Leeway - unusedMargin).UnixMicro()
+	var out []freed
+	for m, text := range slots {
+		s := parseSlot(text)
+		ref := SlotRef{PlaceID: hex.EncodeToString([]byte(m)), JTI: s.jti}
+		if living[ref] {
+			continue
+		}
+		if ended[ref] || s.expires < before {
+			out = append(out, freed{member: m, jti: s.jti, expires: s.expires})
+		}
+	}
+	return out
+}
+
+func index(refs []SlotRef) map[SlotRef]bool {
+	m := make(map[SlotRef]bool, len(refs))
+	for _, r := range refs {
+		m[r] = true
+	}
+	return m
+}
+
+// release frees the slots, a bounded number a script run.
+func (l *Line) release(ctx context.Context, r *room, slots []freed) error {
+	for len(slots) > 0 {
+		chunk := slots[:min(len(slots), releaseChunk)]
+		slots = slots[len(chunk):]
+		args := make([]any, 0, 3*len(chunk))
+		for _, s := range chunk {
+			args = append(args, s.member, s.jti, s.expires)
+		}
+		reply, err := l.run(ctx, releaseScript, r.keys, args...)
+		if err != nil {
+			return err
+		}
+		if n, ok := reply.(int64); ok {
+			l.metrics.releases.WithLabelValues(r.name).Add(float64(n))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// room is what an edge keeps of a room: its key names and its latest board.
+type room struct {
+	name  string
+	keys  []string
+	board atomic.Pointer[board] // nil until first read
+	floor atomic.Int64          // the highest score this edge has seen
+	mu    sync.Mutex            // one refresh at a time
+}
+
+// saw raises the floor: a Redis that lost its last second, or whose clock went
+// back, must not hand out a score that somebody ahead already has.
+func (r *room) saw(score int64) {
+	for {
+		old := r.floor.Load()
+		if score <= old || r.floor.CompareAndSwap(old, score) {
+			return
+		}
+	}
+}
+
+// room finds a room with a board. A name not known here is looked for in Redis,
+// at most each 250 ms: names that strangers invent cost nothing.
+func (l *Line) room(ctx context.Context, name string) (*room, *board, error) {
+	if r, b := l.known(name); b != nil {
+		return r, b, nil
+	}
+	if !roomName.MatchString(name) {
+		return nil, nil, ErrUnknownRoom
+	}
+	l.look.Lock()
+	defer l.look.Unlock()
+	if time.Since(l.looked) > 250*time.Millisecond {
+		err := l.refreshAll(ctx)
+		l.looked = time.Now()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrStale, err)
+		}
+	}
+	if r, b := l.known(name); b != nil {
+		return r, b, nil
+	}
+	return nil, nil, ErrUnknownRoom
+}
+
+// known is the room and its board, from memory; b is nil when there is none.
+func (l *Line) known(name string) (r *room, b *board) {
+	l.roomsMu.RLock()
+	defer l.roomsMu.RUnlock()
+	if r = l.rooms[name]; r != nil {
+		b = r.board.Load()
+	}
+	return r, b
+}
+
+// own makes room for a room's board.
+func (l *Line) own(name string) *room {
+	if r, _ := l.known(name); r != nil {
+		return r
+	}
+	l.roomsMu.Lock()
+	defer l.roomsMu.Unlock()
+	if l.rooms[name] == nil {
+		l.rooms[name] = &room{name: name, keys: keysOf(name)}
+	}
+	return l.rooms[name]
+}
+
+func (l *Line) allRooms() []*room {
+	l.roomsMu.RLock()
+	defer l.roomsMu.RUnlock()
+	return slices.Collect(maps.Values(l.rooms))
+}
+
+// refreshAll reads the list of rooms and every board.
+func (l *Line) refreshAll(ctx context.Context) error {
+	listCtx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	names, err := l.rdb.SMembers(listCtx, roomsKey).Result()
+	if err != nil {
+		return fmt.Errorf("queue: list rooms: %w", err)
+	}
+	for _, name := range names {
+		l.own(name)
+	}
+	return l.each(ctx, l.refresh)
+}
+
+// each runs step for all rooms, a few at a time; one room's trouble does not keep
+// the others waiting for the next period.
+func (l *Line) each(ctx context.Context, step func(context.Context, *room) error) error {
+	var (
+		g    errgroup.Group
+		mu   sync.Mutex
+		errs []error
+	)
+	g.SetLimit(8)
+	for _, r := range l.allRooms() {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+			defer cancel()
+			if err := step(ctx, r); err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+// refresh reads one board.
+func (l *Line) refresh(ctx context.Context, r *room) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reply, err := l.runList(ctx, boardScript, r.keys, exactRanks, sampleRanks, shippedGone)
+	if err != nil {
+		return err
+	}
+	if len(reply) == 0 {
+		return nil // the settings are gone: keep the last board, the bridge ships them again
+	}
+	b := readBoard(r.name, reply, time.Now())
+	r.saw(b.last)
+	r.board.Store(b)
+	l.metrics.observe(b)
+	return nil
+}
+
+// Room is the public state of a room; ErrUnknownRoom. It asks no store unless the
+// name is new here.
+func (l *Line) Room(name string) (RoomView, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	_, b, err := l.room(ctx, name)
+	if err != nil {
+		return RoomView{}, err
+	}
+	return l.roomView(b), nil
+}
+
+// Rooms lists the rooms this edge knows, by name; from memory.
+func (l *Line) Rooms() []RoomView {
+	views := []RoomView{}
+	for _, r := range l.allRooms() {
+		if b := r.board.Load(); b != nil {
+			views = append(views, l.roomView(b))
+		}
+	}
+	slices.SortFunc(views, func(a, b RoomView) int { return strings.Compare(a.Room, b.Room) })
+	return views
+}
+
+func (l *Line) roomView(b *board) RoomView {
+	v := b.view
+	v.ClaimWindow = l.opts.ClaimWindow
+	age := time.Since(b.at)
+	v.Stale = age > staleAfter
+	v.InventoryOK = b.report > 0 && time.Duration(b.now-b.report)*time.Microsecond+age <= l.opts.ReportTTL+l.opts.BoardEvery
+	return v
+}

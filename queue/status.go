@@ -1,0 +1,124 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// standing is what Redis says about a member at one instant.
+type standing struct {
+	status Status
+	score  int64 // of the place as it is now; 0 when there is none
+	rank   int   // from 0; waiting only
+	due    int64 // end of the claim window, µs; 0 while standing by
+}
+
+// Status is the place as it stands. shown is the last position the caller was
+// shown under this very token (0: none); a waiting fan is never told a higher one.
+// Above the watermark memory answers; at or below it, or for a place newer than
+// the board, Redis is asked once. While Redis is away the last numbers are told
+// and Room.Stale says so. Errors: ErrBadToken, ErrOldRun, ErrUnknownRoom, ErrStale.
+func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (View, error) {
+	p, err := l.verify(name, t)
+	if err != nil {
+		return View{}, err
+	}
+	r, b, err := l.room(ctx, name)
+	if err != nil {
+		return View{}, err
+	}
+	if p.run < b.view.Run {
+		return View{}, ErrOldRun
+	}
+	var st standing
+	if b.knows(p) {
+		st = standing{status: Waiting, score: p.score, rank: b.position(p.score) - 1}
+	} else if st, err = l.lookUp(ctx, r, b, p); err != nil {
+		if st, err = lastKnown(b, p, shown, err); err != nil {
+			return View{}, err
+		}
+	}
+	if st.status == Waiting && shown > 0 && st.score == p.score {
+		st.rank = min(st.rank, shown-1)
+	}
+	v := l.view(b, p, st)
+	if v.Token = t; st.score != p.score && st.score != 0 {
+		p.score = st.score // the place moved; so that its token tells the new score
+		v.Token = l.sign(p)
+	}
+	return v, nil
+}
+
+// lastKnown answers without Redis: what memory has for a place above the
+// watermark, what was shown before for one near the head.
+func lastKnown(b *board, p place, shown int, cause error) (standing, error) {
+	switch {
+	case errors.Is(cause, context.Canceled):
+		return standing{}, cause
+	case p.score > b.mark:
+		return standing{status: Waiting, score: p.score, rank: b.position(p.score) - 1}, nil
+	case shown > 0:
+		return standing{status: Waiting, score: p.score, rank: shown - 1}, nil
+	}
+	return standing{}, fmt.Errorf("%w: %w", ErrStale, cause)
+}
+
+// lookUp reads one member in one round trip and one instant (MULTI): read apart, a
+// place that moves between two reads would be seen nowhere.
+func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing, error) {
+	m := string(p.member[:])
+	var wait, called, due, inside, gone *redis.FloatCmd
+	var rank *redis.IntCmd
+	var slot *redis.StringCmd
+	_, err := l.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		wait, rank = tx.ZScore(ctx, r.keys[kWait], m), tx.ZRank(ctx, r.keys[kWait], m)
+		called, due = tx.ZScore(ctx, r.keys[kCalled], m), tx.ZScore(ctx, r.keys[kDue], m)
+		inside, slot = tx.ZScore(ctx, r.keys[kInside], m), tx.HGet(ctx, r.keys[kSlots], m)
+		gone = tx.ZScore(ctx, r.keys[kGone], m)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return standing{}, fmt.Errorf("queue: status: %w", err)
+	}
+	now := b.now + time.Since(b.at).Microseconds()
+	switch {
+	case wait.Err() == nil:
+		return standing{status: Waiting, score: int64(wait.Val()), rank: int(rank.Val())}, nil
+	case called.Err() == nil:
+		return standing{status: Called, score: int64(called.Val()), due: int64(due.Val())}, nil
+	case inside.Err() == nil && int64(inside.Val()) > now:
+		s := parseSlot(slot.Val())
+		if s.granted > now {
+			return standing{status: Called, score: s.score}, nil
+		}
+		return standing{status: Admitted, score: s.score}, nil
+	case gone.Err() == nil:
+		return standing{status: Left}, nil
+	}
+	return standing{status: Expired}, nil
+}
+
+// view is the one place a View is made, all but its token.
+func (l *Line) view(b *board, p place, st standing) View {
+	v := View{
+		PlaceID: p.id(), Status: st.status, Waiting: b.view.Waiting, Bound: p.bound,
+		Room: l.roomView(b),
+	}
+	switch st.status {
+	case Waiting:
+		v.Position, v.Ahead = st.rank+1, st.rank
+		v.Waiting = max(v.Waiting, v.Position)
+		v.ETA = estimate(paceOf(b), v.Position)
+	case Called:
+		if v.StandingBy = st.due == 0; !v.StandingBy {
+			v.CalledUntil = instant(max(st.due, b.grace))
+		}
+	case Admitted, Left, Expired:
+	}
+	v.PollAfter = pollAfter(v)
+	return v
+}
