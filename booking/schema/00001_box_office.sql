@@ -180,6 +180,7 @@ CREATE TABLE booking (
 CREATE INDEX booking_by_id ON booking (booking_id);
 CREATE INDEX booking_by_customer ON booking (scope_id, customer_id) WHERE state = 'CONFIRMED';
 CREATE INDEX booking_by_session ON booking (session_id);
+CREATE INDEX booking_pending ON booking (created_at) WHERE state = 'PENDING';
 
 CREATE TABLE payment (
     showtime_id         text NOT NULL,
@@ -197,6 +198,7 @@ CREATE TABLE payment (
     reason              text NOT NULL DEFAULT '',
     created_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at          timestamptz NOT NULL,
+    checked_at          timestamptz, -- when a reconciler last took it up: its claim on this row
     updated_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (showtime_id, payment_id),
     UNIQUE (showtime_id, booking_id, attempt),
@@ -235,6 +237,7 @@ CREATE TABLE refund (
     CHECK ((state = 'DONE') = (done_at IS NOT NULL))
 );
 CREATE INDEX refund_by_payment ON refund (showtime_id, payment_id);
+CREATE INDEX refund_due ON refund (created_at) WHERE state = 'DUE';
 
 CREATE TABLE ticket (
     showtime_id text NOT NULL,

@@ -1,0 +1,161 @@
+package booking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const sqlHoldByKey = holdColumns + ` WHERE showtime_id = $1 AND customer_id = $2 AND idempotency_key = $3`
+
+// holdBest chooses in memory and takes like any other request; when it loses the
+// seats to somebody it chooses again, until the deadline.
+func (o *Office) holdBest(ctx context.Context, s Session, st *Showtime, l *Layout, r HoldRequest, deadline time.Time) (Hold, bool, error) {
+	n := r.Best.Count
+	switch {
+	case r.IdempotencyKey == "":
+		return Hold{}, false, ErrKeyRequired
+	case len(r.Seats) > 0 || n < 1:
+		return Hold{}, false, ErrSeatsRequired
+	case n > st.MaxPerHold:
+		return Hold{}, false, &TooManySeatsError{Max: st.MaxPerHold}
+	case r.Best.Section != "" && !l.hasSection(r.Best.Section):
+		return Hold{}, false, &SeatsError{Reason: ErrUnknownSeat, Seats: []string{r.Best.Section}}
+	}
+	body := "best:" + strconv.Itoa(n) + ":" + r.Best.Section
+	lost := map[string]bool{}
+	lane := o.laneOf(st.ScopeID)
+	for time.Now().Before(deadline) {
+		codes, err := o.chooseNow(ctx, st, l, r.Best, lost)
+		if err != nil {
+			return o.orOldHold(ctx, s, r, err)
+		}
+		take, err := newTake(s, st, l, codes, r.IdempotencyKey, body)
+		if err != nil {
+			return Hold{}, false, err
+		}
+		// A part of the time only: where a stranger keeps the rows, other seats may do.
+		turn := time.Now().Add(o.opts.HoldDeadline / 4)
+		if deadline.Before(turn) {
+			turn = deadline
+		}
+		res, err := lane.do(ctx, take, turn)
+		if errors.Is(err, ErrBusy) && time.Now().Before(deadline) && ctx.Err() == nil && !lane.full() {
+			res = takeResult{outcome: "taken", lost: codes}
+			err = nil
+		}
+		if err != nil {
+			return Hold{}, false, err
+		}
+		if res.outcome != "taken" {
+			return res.answer(st.MaxPerCustomer)
+		}
+		for _, c := range res.lost {
+			lost[c] = true
+		}
+	}
+	return Hold{}, false, ErrBusy
+}
+
+// chooseNow picks seats from memory; when memory has none that fit, from the
+// database, which alone may say that nothing is left. Seats in lost were lost by
+// this call and are passed over.
+func (o *Office) chooseNow(ctx context.Context, st *Showtime, l *Layout, b *Best, lost map[string]bool) ([]string, error) {
+	w, err := o.maps.fresh(ctx, st.ID)
+	if err != nil {
+		return nil, err
+	}
+	if codes := w.choose(l, b, lost); codes != nil {
+		return codes, nil
+	}
+	states, err := o.statesNow(ctx, st.ID)
+	if err != nil {
+		return nil, err
+	}
+	c := chooseBest(l, func(i int) bool { return states[l.Seats[i].Code] == seatFree }, b.Count, b.Section, drawAtRandom)
+	if c.seats != nil {
+		return l.codes(c.seats), nil
+	}
+	seats, booked, held := 0, 0, 0
+	for _, seat := range l.Seats {
+		if b.Section != "" && seat.Section != b.Section {
+			continue
+		}
+		seats++
+		switch states[seat.Code] {
+		case seatBooked:
+			booked++
+		case seatHeld:
+			held++
+		case seatFree:
+		}
+	}
+	if booked == seats {
+		return nil, ErrSoldOut
+	}
+	return nil, &NoneFreeError{Left: c.left, Largest: c.largest, Held: held}
+}
+
+// choose picks among what memory calls free; nil when nothing fits or memory has
+// another layout than l.
+func (w *watch) choose(l *Layout, b *Best, lost map[string]bool) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.layout != l {
+		return nil
+	}
+	now := time.Now()
+	c := chooseBest(l, func(i int) bool {
+		return w.now(i, now) == seatFree && !lost[l.Seats[i].Code]
+	}, b.Count, b.Section, drawAtRandom)
+	if c.seats == nil {
+		return nil
+	}
+	return l.codes(c.seats)
+}
+
+// orOldHold prefers the hold this key has made before to the reason why a new
+// one cannot be made.
+func (o *Office) orOldHold(ctx context.Context, s Session, r HoldRequest, why error) (Hold, bool, error) {
+	h, err := scanHold(o.pool.QueryRow(ctx, sqlHoldByKey, r.ShowtimeID, s.Customer, r.IdempotencyKey))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Hold{}, false, why
+	}
+	if err != nil {
+		return Hold{}, false, fmt.Errorf("booking: read hold: %w", err)
+	}
+	return h, true, nil
+}
+
+// statesNow reads what is not free from the database.
+func (o *Office) statesNow(ctx context.Context, showtimeID string) (map[string]seatState, error) {
+	rows, _ := o.pool.Query(ctx, sqlSeatsNow, showtimeID)
+	states := map[string]seatState{}
+	var code, status string
+	var left float64
+	if _, err := pgx.ForEachRow(rows, []any{&code, &status, &left}, func() error {
+		states[code] = parseState(status)
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("booking: read seats: %w", err)
+	}
+	return states, nil
+}
+
+func (l *Layout) codes(seats []int) []string {
+	codes := make([]string, len(seats))
+	for i, s := range seats {
+		codes[i] = l.Seats[s].Code
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+func (l *Layout) hasSection(section string) bool {
+	return slices.ContainsFunc(l.Seats, func(s Seat) bool { return s.Section == section })
+}

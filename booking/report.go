@@ -1,0 +1,160 @@
+package booking
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"usher/admission/pass"
+)
+
+// SlotRef names one admission as the line knows it.
+type SlotRef struct{ PlaceID, JTI string }
+
+// LaneReport tells how busy this process' lanes are: the worst lane's mean wait
+// and mean step, what waits in all of them, and what they refused since the last
+// report.
+type LaneReport struct {
+	QueueWait, Batch time.Duration
+	Depth, Shed      int
+}
+
+// RoomReport is what the line is told of one room.
+type RoomReport struct {
+	Room  Room
+	At    time.Time // the database's clock, read before all else in the report
+	Seq   int64     // grows with every report of any process
+	Total int       // seats of the room's showtimes
+	// Available are those neither sold nor under a live hold.
+	Available int
+	SoldOut   bool // every seat is booked: nothing will come back by an expiry
+	Living    []SlotRef
+	Ended     []SlotRef // in the last two minutes
+	Lanes     LaneReport
+}
+
+// endedFor is how long an ended session is reported; the line must hear of each
+// at least once, over a bridge that may have missed some turns.
+const endedFor = 2 * time.Minute
+
+const (
+	sqlReportRooms = `SELECT ` + roomColumns + ` FROM room ORDER BY room_id`
+
+	// Two halves, so that each has its own partial index. $1 and $2 as in sqlLivesUntil.
+	sqlReportSessions = `
+		SELECT s.room_id, s.place_id, s.jti, false FROM session s
+		 WHERE s.ended_at IS NULL AND ` + sqlLivesUntil + ` > clock_timestamp()
+		UNION ALL
+		SELECT room_id, place_id, jti, true FROM session
+		 WHERE ended_at IS NOT NULL AND ended_at > now() - make_interval(secs => $3::int)`
+
+	sqlReportLeft = `
+		SELECT t.room_id, count(*),
+		       count(*) FILTER (WHERE s.status = 'AVAILABLE' OR (s.status = 'HELD' AND s.hold_expires_at <= clock_timestamp())),
+	       bool_and(s.status = 'BOOKED')
+		  FROM show_seat s JOIN showtime t USING (showtime_id) GROUP BY t.room_id`
+)
+
+// Reports is everything the bridge ships, one report a room. Call it about once
+// a second from one place: it also drains the lanes' means.
+func (o *Office) Reports(ctx context.Context) ([]RoomReport, error) {
+	var at time.Time
+	// First, so that a session the report does not list began after At.
+	if err := o.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&at); err != nil {
+		return nil, fmt.Errorf("booking: report: %w", err)
+	}
+	rows, _ := o.pool.Query(ctx, sqlReportRooms)
+	rooms, err := pgx.CollectRows(rows, scanRoom)
+	if err != nil {
+		return nil, fmt.Errorf("booking: report rooms: %w", err)
+	}
+	left, err := o.left.read(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]RoomReport, len(rooms))
+	byRoom := make(map[string]*RoomReport, len(rooms))
+	lanes := o.laneReport()
+	for i, r := range rooms {
+		reports[i] = RoomReport{
+			Room: r, At: at.UTC(), Seq: at.UnixMicro(), Lanes: lanes,
+			Total: left[r.ID].total, Available: left[r.ID].available, SoldOut: left[r.ID].soldOut,
+		}
+		byRoom[r.ID] = &reports[i]
+	}
+	if err := o.reportSessions(ctx, byRoom); err != nil {
+		return nil, err
+	}
+	return reports, nil
+}
+
+func (o *Office) reportSessions(ctx context.Context, byRoom map[string]*RoomReport) error {
+	rows, _ := o.pool.Query(ctx, sqlReportSessions, int(pass.LongestSession/time.Second), int(sessionMargin/time.Second),
+		int(endedFor/time.Second))
+	var room string
+	var ref SlotRef
+	var ended bool
+	_, err := pgx.ForEachRow(rows, []any{&room, &ref.PlaceID, &ref.JTI, &ended}, func() error {
+		switch r := byRoom[room]; {
+		case r == nil: // made between the two reads
+		case ended:
+			r.Ended = append(r.Ended, ref)
+		default:
+			r.Living = append(r.Living, ref)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("booking: report sessions: %w", err)
+	}
+	return nil
+}
+
+func (o *Office) laneReport() LaneReport {
+	var r LaneReport
+	for _, l := range o.lanes {
+		wait, batch := l.stats.drain()
+		r.QueueWait, r.Batch = max(r.QueueWait, wait), max(r.Batch, batch)
+		r.Depth += int(l.depth.Load())
+		r.Shed += int(l.stats.shed.Swap(0))
+	}
+	return r
+}
+
+type leftInRoom struct {
+	total, available int
+	soldOut          bool
+}
+
+// leftCounter counts what is left, as often as that is cheap: the count reads
+// every seat, so its result is kept for twenty times as long as it took.
+type leftCounter struct {
+	mu    sync.Mutex
+	until time.Time
+	rooms map[string]leftInRoom
+}
+
+func (c *leftCounter) read(ctx context.Context, o *Office) (map[string]leftInRoom, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	start := time.Now()
+	if start.Before(c.until) {
+		return c.rooms, nil
+	}
+	rows, _ := o.pool.Query(ctx, sqlReportLeft)
+	rooms := map[string]leftInRoom{}
+	var id string
+	var n leftInRoom
+	if _, err := pgx.ForEachRow(rows, []any{&id, &n.total, &n.available, &n.soldOut}, func() error {
+		rooms[id] = n
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("booking: report what is left: %w", err)
+	}
+	took := time.Since(start)
+	c.rooms, c.until = rooms, start.Add(max(20*took, 900*time.Millisecond))
+	return rooms, nil
+}

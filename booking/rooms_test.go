@@ -1,0 +1,147 @@
+package booking_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"usher/booking"
+	"usher/booking/bookingtest"
+)
+
+// aRoom is a pool and its one room.
+func aRoom(t *testing.T, state string) (*pgxpool.Pool, *booking.Rooms) {
+	t.Helper()
+	pool := bookingtest.Pool(t)
+	_, err := pool.Exec(context.Background(), `
+		INSERT INTO room (room_id, title, state, rate_per_minute, cap) VALUES ('hall', 'Hall', $1, 60, 10)`, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool, booking.NewRooms(pool)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestRoomTransitions(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	states := []string{"scheduled", "gathering", "drawing", "open", "paused", "closed"}
+	allowed := map[string]string{ // verb → the states it works from; elsewhere it is refused
+		"open":   "scheduled open paused closed",
+		"pause":  "open paused",
+		"resume": "open paused",
+		"close":  "open paused closed",
+	}
+	pool, rooms := aRoom(t, "open")
+	for verb, from := range allowed {
+		change, ok := booking.RoomVerb(verb)
+		if !ok {
+			t.Fatalf("%s is no verb", verb)
+		}
+		for _, state := range states {
+			if _, err := pool.Exec(ctx, `UPDATE room SET state = $1`, state); err != nil {
+				t.Fatal(err)
+			}
+			got, err := rooms.Change(ctx, "ann", "hall", change)
+			var refused *booking.RoomTransitionError
+			switch may := slices.Contains(strings.Fields(from), state); {
+			case may && (err != nil || got.State != *change.State):
+				t.Errorf("%s from %s: %v, %v", verb, state, got.State, err)
+			case !may && (!errors.As(err, &refused) || refused.From != state || refused.To != *change.State || refused.Room != "hall"):
+				t.Errorf("%s from %s: %v, want a refusal that names both", verb, state, err)
+			}
+		}
+	}
+	if _, ok := booking.RoomVerb("explode"); ok {
+		t.Error("explode is a verb")
+	}
+}
+
+func TestRoomChangeIsAuditedOnceAndVersioned(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool, rooms := aRoom(t, "open")
+	got, err := rooms.Change(ctx, "ann", "hall", booking.RoomChange{State: ptr("paused"), RatePerMinute: ptr(120), Cap: ptr(20)})
+	if err != nil || got.State != "paused" || got.RatePerMinute != 120 || got.Cap != 20 || got.Version != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	same, err := rooms.Change(ctx, "bob", "hall", booking.RoomChange{State: ptr("paused"), Cap: ptr(20)})
+	if err != nil || same != got {
+		t.Errorf("a change that changes nothing: %+v, %v, want %+v", same, err, got)
+	}
+	for _, bad := range []booking.RoomChange{
+		{Cap: ptr(-1)}, {RatePerMinute: ptr(-1)}, {Cap: ptr(booking.MaxRoomCap + 1)},
+		{RatePerMinute: ptr(booking.MaxRatePerMinute + 1)}, {State: ptr("open"), Cap: ptr(-5)},
+	} {
+		var bounds *booking.RoomBoundsError
+		if _, err := rooms.Change(ctx, "eve", "hall", bad); !errors.As(err, &bounds) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if _, err := rooms.Change(ctx, "ann", "nowhere", booking.RoomChange{Cap: ptr(1)}); !errors.Is(err, booking.ErrUnknownRoom) {
+		t.Errorf("unknown room: %v", err)
+	}
+	if _, err := rooms.Get(ctx, "nowhere"); !errors.Is(err, booking.ErrUnknownRoom) {
+		t.Errorf("unknown room: %v", err)
+	}
+	stored, err := rooms.Get(ctx, "hall")
+	if err != nil || stored != got {
+		t.Errorf("stored %+v, %v, want %+v", stored, err, got)
+	}
+	type entry struct{ Actor, Action, Subject, Before, After string }
+	rows, _ := pool.Query(ctx, `
+		SELECT actor, action, subject, detail->'before'->>'state' AS before, detail->'after'->>'state' AS after FROM audit_log`)
+	log, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[entry])
+	if err != nil || log != (entry{"ann", "room.change", "room:hall", "open", "paused"}) {
+		t.Errorf("audit log: %+v, %v", log, err)
+	}
+}
+
+// Twenty operators at once: every change is a version of its own, none is lost.
+func TestRoomChangesRace(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool, rooms := aRoom(t, "open")
+	const operators = 20
+	gate := make(chan struct{})
+	versions := make([]int64, operators)
+	var wg sync.WaitGroup
+	for i := range operators {
+		wg.Go(func() {
+			<-gate
+			change := booking.RoomChange{Cap: ptr(100 + i)}
+			if i%2 == 1 {
+				change = booking.RoomChange{RatePerMinute: ptr(100 + i)}
+			}
+			r, err := rooms.Change(ctx, "ann", "hall", change)
+			if err != nil {
+				t.Error(err)
+			}
+			versions[i] = r.Version
+		})
+	}
+	close(gate)
+	wg.Wait()
+	slices.Sort(versions)
+	for i, v := range versions {
+		if v != int64(i+2) {
+			t.Fatalf("versions %v, want 2 to %d", versions, operators+1)
+		}
+	}
+	var logged int
+	if err := pool.QueryRow(ctx, `SELECT count(DISTINCT detail->'after'->>'version') FROM audit_log`).Scan(&logged); err != nil || logged != operators {
+		t.Errorf("%d changes in the audit log, %v", logged, err)
+	}
+	// The last of both kinds stands: neither kind overwrote the other with what it had read.
+	list, err := rooms.List(ctx)
+	if err != nil || len(list) != 1 || list[0].Cap < 100 || list[0].RatePerMinute < 100 || list[0].Version != operators+1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

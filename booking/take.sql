@@ -1,0 +1,125 @@
+-- One step of a lane, second statement. The first (sqlLockLimits) has locked the
+-- customers' limit rows, so this one's snapshot is younger than every hold those
+-- customers made elsewhere: what it counts is true until COMMIT. Counting in the
+-- statement that waits for the lock would use the snapshot from before the wait.
+--
+-- The requests of one step share no seat, no (customer, scope) and no key.
+--
+-- $1..$12: one element a request. $13..$15: one element a wanted seat, ordered by
+-- showtime and seat. $16 takes a minute, $17 longest session and $18 margin in
+-- seconds.
+-- Returns a row a request: its number from 1 and its outcome
+--   take     the seats are this hold's now
+--   same     this customer already holds exactly these seats; nothing changed
+--   replay   the key has made a hold before (the hold is returned)
+--   reused   the key has made a hold for another request
+--   session  the session has ended
+--   taken    seats in `lost` are held or sold
+--   limit    the customer's limit does not allow it (held, sold)
+--   rate     too many takes this minute (retry_ms)
+--   locked   a stranger's transaction has a seat's row: nobody can say yet
+WITH clock AS MATERIALIZED (
+    -- One instant for the whole step, read after the wait for the limit rows.
+    SELECT clock_timestamp() AS t
+), req AS MATERIALIZED (
+    SELECT ord::int AS idx, hold_id::uuid AS hold_id, showtime_id, scope_id, customer_id, session_id::uuid AS session_id,
+           seat_count, amount, currency, hold_seconds, max_customer, NULLIF(key, '') AS key, hash
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::bigint[], $8::text[],
+                  $9::int[], $10::int[], $11::text[], $12::text[]) WITH ORDINALITY
+           AS r(hold_id, showtime_id, scope_id, customer_id, session_id, seat_count, amount, currency,
+                hold_seconds, max_customer, key, hash, ord)
+), want AS MATERIALIZED (
+    SELECT * FROM unnest($13::int[], $14::text[], $15::text[]) AS w(idx, showtime_id, seat_code)
+     ORDER BY showtime_id, seat_code
+), seat AS MATERIALIZED (
+    -- LATERAL keeps the plan at one index probe a seat, in key order. A row that
+    -- another transaction has locked is simply not returned.
+    SELECT w.idx, w.seat_code, s.status, s.hold_id, s.customer_id,
+           s.status = 'AVAILABLE' OR (s.status = 'HELD' AND s.hold_expires_at <= clock.t) AS free
+      FROM want w CROSS JOIN clock CROSS JOIN LATERAL (
+           SELECT status, hold_id, customer_id, hold_expires_at FROM show_seat
+            WHERE showtime_id = w.showtime_id AND seat_code = w.seat_code
+              FOR UPDATE SKIP LOCKED) s
+), seen AS MATERIALIZED (
+    SELECT r.idx, count(*) AS seen,
+           array_agg(s.seat_code ORDER BY s.seat_code) FILTER (WHERE NOT s.free) AS lost,
+           count(*) FILTER (WHERE NOT s.free AND s.status = 'HELD' AND s.customer_id = r.customer_id) AS mine,
+           min(s.hold_id::text) FILTER (WHERE NOT s.free) AS first_hold,
+           max(s.hold_id::text) FILTER (WHERE NOT s.free) AS last_hold
+      FROM req r JOIN seat s USING (idx) GROUP BY r.idx
+), judged AS MATERIALIZED (
+    SELECT r.*, seen.seen, seen.lost, clock.t, old.hold_id AS old_hold, old.request_hash AS old_hash,
+           own.hold_id AS own_hold, lim.window_start, lim.takes, l.held, l.sold,
+           EXISTS (SELECT FROM session v WHERE v.session_id = r.session_id AND v.ended_at IS NULL
+                      AND LEAST(v.created_at + make_interval(secs => $17::int), GREATEST(v.expires_at,
+                          (SELECT max(h.expires_at) + make_interval(secs => $18::int) FROM hold h
+                            WHERE h.session_id = v.session_id AND h.state IN ('OPEN', 'PAYING')))) > clock.t) AS visiting
+      FROM req r CROSS JOIN clock
+      LEFT JOIN seen USING (idx)
+      JOIN LATERAL (SELECT window_start, takes FROM customer_limit
+                     WHERE scope_id = r.scope_id AND customer_id = r.customer_id) lim ON true
+      LEFT JOIN LATERAL (SELECT hold_id, request_hash FROM hold h
+                          WHERE h.showtime_id = r.showtime_id AND h.customer_id = r.customer_id
+                            AND h.idempotency_key = r.key LIMIT 1) old ON true
+      LEFT JOIN LATERAL (SELECT hold_id FROM hold h
+                          WHERE seen.mine = r.seat_count AND seen.first_hold = seen.last_hold
+                            AND h.showtime_id = r.showtime_id AND h.hold_id = seen.first_hold::uuid
+                            AND h.seat_count = r.seat_count LIMIT 1) own ON true
+      CROSS JOIN LATERAL (SELECT
+           CASE WHEN r.max_customer > 0 THEN
+             (SELECT COALESCE(sum(h.seat_count), 0) FROM hold h
+               WHERE h.scope_id = r.scope_id AND h.customer_id = r.customer_id
+                 AND h.state IN ('OPEN', 'PAYING') AND h.expires_at > clock.t) ELSE 0 END AS held,
+           CASE WHEN r.max_customer > 0 THEN
+             (SELECT count(*) FROM booking b JOIN ticket k ON k.showtime_id = b.showtime_id AND k.booking_id = b.booking_id
+               WHERE b.scope_id = r.scope_id AND b.customer_id = r.customer_id
+                 AND b.state = 'CONFIRMED' AND k.state = 'VALID') ELSE 0 END AS sold) l
+), decided AS MATERIALIZED (
+    SELECT *, CASE
+           WHEN NOT visiting THEN 'session'
+           WHEN old_hold IS NOT NULL AND old_hash <> hash THEN 'reused'
+           WHEN old_hold IS NOT NULL THEN 'replay'
+           WHEN own_hold IS NOT NULL THEN 'same'
+           WHEN lost IS NOT NULL THEN 'taken'
+           WHEN max_customer > 0 AND held + sold + seat_count > max_customer THEN 'limit'
+           WHEN $16::int > 0 AND takes >= $16 AND window_start > t - interval '1 minute' THEN 'rate'
+           WHEN COALESCE(seen, 0) < seat_count THEN 'locked'
+           ELSE 'take' END AS outcome
+      FROM judged
+), took AS (
+    -- By key alone: the rows are locked and judged by their latest version, while a
+    -- condition on the status here would be tried on the snapshot's version first
+    -- and miss a seat that was released since.
+    UPDATE show_seat s
+       SET status = 'HELD', hold_id = d.hold_id, customer_id = d.customer_id, booking_id = NULL,
+           hold_expires_at = d.t + make_interval(secs => d.hold_seconds)
+      FROM decided d JOIN want w USING (idx)
+     WHERE d.outcome = 'take' AND s.showtime_id = w.showtime_id AND s.seat_code = w.seat_code
+    RETURNING d.idx, s.seat_code
+), held AS (
+    -- The row's seats are those the update really took, and its CHECK compares
+    -- them with the number asked: a partial take cannot be committed.
+    INSERT INTO hold (showtime_id, hold_id, scope_id, customer_id, session_id, seats, seat_count,
+                      amount, currency, expires_at, idempotency_key, request_hash, created_at)
+    SELECT d.showtime_id, d.hold_id, d.scope_id, d.customer_id, d.session_id,
+           (SELECT array_agg(k.seat_code ORDER BY k.seat_code) FROM took k WHERE k.idx = d.idx), d.seat_count,
+           d.amount, d.currency, d.t + make_interval(secs => d.hold_seconds), d.key, d.hash, d.t
+      FROM decided d WHERE d.outcome = 'take' ORDER BY d.showtime_id, d.hold_id
+), counted AS (
+    UPDATE customer_limit c
+       SET takes = CASE WHEN c.window_start > d.t - interval '1 minute' THEN c.takes + 1 ELSE 1 END,
+           window_start = CASE WHEN c.window_start > d.t - interval '1 minute' THEN c.window_start ELSE d.t END
+      FROM decided d
+     WHERE d.outcome = 'take' AND c.scope_id = d.scope_id AND c.customer_id = d.customer_id
+)
+SELECT d.idx, d.outcome, COALESCE(d.lost, '{}'), d.held::int, d.sold::int,
+       GREATEST(0, ceil(extract(epoch FROM d.window_start + interval '1 minute' - d.t) * 1000))::bigint AS retry_ms,
+       COALESCE(h.hold_id, d.hold_id)::text, COALESCE(h.session_id, d.session_id)::text, h.seats,
+       COALESCE(h.amount, d.amount), COALESCE(h.currency, d.currency),
+       CASE WHEN h.state IS NULL THEN 'OPEN'
+            WHEN h.state IN ('OPEN', 'PAYING') AND h.expires_at <= d.t THEN 'EXPIRED' ELSE h.state END,
+       COALESCE(h.expires_at, d.t + make_interval(secs => d.hold_seconds)), d.hold_seconds
+  FROM decided d
+  LEFT JOIN LATERAL (SELECT * FROM hold h
+                      WHERE h.showtime_id = d.showtime_id
+                        AND h.hold_id = CASE d.outcome WHEN 'replay' THEN d.old_hold WHEN 'same' THEN d.own_hold END) h ON true
