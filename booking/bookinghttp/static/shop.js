@@ -1,0 +1,296 @@
+// The booking page of one showtime: it wires map, list, tray and live updates
+// around one small state, {picks, hold}, and speaks to the box office.
+(() => {
+  'use strict';
+  const U = window.Usher;
+  const { data, t, h, byId, api, patiently, Refusal, store, newKey, announce } = U;
+
+  // readMap accepts the seats as objects or, compact, as columns with one row each.
+  U.readMap = (json) => {
+    if (!json.columns) return json;
+    return { ...json, seats: json.seats.map((row) => Object.fromEntries(json.columns.map((c, i) => [c, row[i]]))) };
+  };
+
+  class Shop {
+    constructor(map, etag) {
+      this.id = data.showtime.id;
+      this.hall = new U.Hall(map);
+      this.hall.max = this.max = data.showtime.maxPerHold || 8;
+      this.picks = [];
+      this.hold = null;
+      this.visitor = !data.session;
+      const common = { stateOf: (s) => this.stateOf(s), onPick: (s) => this.pick(s), onStanding: (s) => this.standing(s) };
+      this.map = new U.SeatMap(byId('map'), this.hall, { ...common, onZoom: (z) => this.zoomed(z), onHover: (at) => this.hover(at) });
+      this.list = new U.ListView(byId('list'), this.hall, common);
+      this.tray = new U.Tray(byId('tray'), this.hall, {
+        hold: () => this.take({ seats: this.picks.map((s) => s.code) }), drop: (s) => this.pick(s),
+        best: (count, section) => this.take({ best: section ? { count, section } : { count } }),
+        pay: () => this.pay(), change: () => this.change(),
+      });
+      this.live = new U.Live(this.id, { etag, onSeats: (seats) => this.changed(seats), onState: (s) => { document.body.dataset.live = s; } });
+      this.#buttons();
+      this.#legend();
+      this.#restore();
+    }
+
+    stateOf(seat) {
+      if (this.hold?.seats.includes(seat.code)) return 'mine';
+      if (this.picks.includes(seat)) return 'picked';
+      return { AVAILABLE: 'free', HELD: 'held', BOOKED: 'sold' }[seat.status] ?? 'sold';
+    }
+
+    // ---- choosing ---------------------------------------------------------
+
+    pick(seat) {
+      if (this.hold || this.busy) return;
+      if (this.visitor) return this.tell({ tone: 'info', title: t('visit.title'), text: t('visit.short'), action: 'line' });
+      const at = this.picks.indexOf(seat);
+      if (at >= 0) {
+        this.picks.splice(at, 1);
+        announce(t('say.dropped', { seat: this.hall.where(seat), n: this.picks.length }));
+      } else if (seat.status !== 'AVAILABLE') {
+        return announce(this.hall.speak(seat, this.stateOf(seat)));
+      } else if (this.picks.length >= this.max) {
+        return this.tell({ tone: 'warn', title: t('no.toomany', { limit: this.max }), text: t('no.toomany.text', { limit: this.max }) });
+      } else {
+        this.picks.push(seat);
+        announce(t('say.picked', { seat: this.hall.where(seat), n: this.picks.length, total: U.money(this.hall.total(this.picks.map((s) => s.code)), this.hall.currency) }));
+      }
+      this.#remember();
+      this.tray.notice(null);
+      this.draw([seat]);
+    }
+    // A standing area has places, not seats: one says how many.
+    standing(section) {
+      if (this.hold || this.visitor) return;
+      this.picks = [];
+      this.tray.section = section.code;
+      this.draw();
+      byId('tray').querySelector('.best')?.classList.add('asked');
+      byId('best')?.focus();
+      announce(t('standing.choose'));
+    }
+
+    // changed takes statuses from live updates and says plainly what was lost.
+    changed(statuses) {
+      const seats = this.hall.merge(statuses);
+      if (!seats.length) return;
+      const lost = this.hold ? [] : this.picks.filter((s) => s.status !== 'AVAILABLE');
+      this.picks = this.picks.filter((s) => !lost.includes(s));
+      if (lost.length) {
+        const names = U.list(lost.map((s) => this.hall.short(s)));
+        this.tell({ tone: 'warn', title: t('say.lost', { n: lost.length, seats: names }), text: this.picks.length ? t('say.lost.rest') : t('say.lost.all') });
+        this.#remember();
+      }
+      this.map.repaint(seats);
+      this.list.repaint(seats);
+      if (lost.length) this.draw(lost);
+    }
+
+    // ---- holding ----------------------------------------------------------
+
+    async take(body) {
+      if (this.busy) return;
+      this.#busy(true);
+      this.tray.notice(null);
+      try {
+        // Best-available needs a key, or a lost answer would take two pairs of seats.
+        const key = body.best ? newKey() : undefined;
+        const { json, reply } = await patiently(
+          () => api('POST', `/v1/showtimes/${encodeURIComponent(this.id)}/holds`, { body, key }),
+          () => this.tell(U.explain({ slug: 'busy' }, this.hall), { quiet: true }));
+        this.tray.notice(null);
+        this.#held(json, reply, true);
+      } catch (e) {
+        await this.refused(e, () => this.take(body));
+      } finally {
+        this.#busy(false);
+      }
+    }
+    #held(hold, reply, fresh) {
+      // The Date header counts whole seconds: a difference that small is no difference.
+      const apart = Date.parse(reply.headers.get('Date')) - Date.now(), skew = Math.abs(apart) > 3000 ? apart : 0;
+      this.clock?.stop();
+      this.hold = hold;
+      this.picks = [];
+      this.map.locked = true;
+      store.set(`usher-hold-${this.id}`, hold.holdId);
+      store.drop(`usher-picks-${this.id}`);
+      const whole = Math.max(Number(store.get(`usher-whole-${hold.holdId}`)) || 0, Date.parse(hold.expiresAt) - Date.now() - skew);
+      store.set(`usher-whole-${hold.holdId}`, String(whole));
+      this.clock = new U.HoldClock({ expiresAt: hold.expiresAt, whole, skew, onEnd: () => this.expired() });
+      this.changed(hold.seats.map((code) => ({ code, status: 'HELD' })));
+      this.draw();
+      setTimeout(() => this.map.showSeats(hold.seats), 80); // once the tray has its new height
+      if (!fresh) return;
+      announce(t('say.held', { n: hold.seats.length, minutes: Math.ceil(this.clock.left / 60) }));
+      byId('pay')?.focus({ preventScroll: true });
+    }
+    #dropHold() {
+      const old = this.hold?.seats ?? [];
+      this.clock?.stop();
+      this.hold = null;
+      this.map.locked = false;
+      store.drop(`usher-hold-${this.id}`);
+      return old.map((code) => this.hall.byCode.get(code)).filter(Boolean);
+    }
+    async change() {
+      if (!this.hold) return;
+      this.#busy(true);
+      try {
+        await patiently(() => api('DELETE', `/v1/holds/${this.hold.holdId}`));
+        const seats = this.#dropHold();
+        this.hall.merge(seats.map((s) => ({ code: s.code, status: 'AVAILABLE' })));
+        // What was held stays chosen: "change" mostly means one seat, not all.
+        this.picks = seats.filter((s) => !s.in.standing);
+        this.#remember();
+        this.draw();
+        if (this.hall.small) this.map.home();
+        byId('map').querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
+      } catch (e) {
+        await this.refused(e);
+      } finally {
+        this.#busy(false);
+      }
+    }
+    async expired() {
+      const seats = this.#dropHold();
+      this.draw();
+      await this.live.refresh();
+      this.picks = seats.filter((s) => s.status === 'AVAILABLE' && !s.in.standing);
+      this.#remember();
+      this.tell(U.explain({ slug: 'hold-expired' }, this.hall), this.picks.length ? { again: () => this.take({ seats: this.picks.map((s) => s.code) }) } : {});
+      this.draw();
+    }
+
+    // One key a hold: a reload between press and payment page finds the same payment.
+    async pay() {
+      this.#busy(true);
+      try {
+        const key = store.get(`usher-pay-${this.hold.holdId}`) ?? newKey();
+        store.set(`usher-pay-${this.hold.holdId}`, key);
+        const { json } = await patiently(() => api('POST', `/v1/holds/${this.hold.holdId}/checkout`, { body: {}, key }),
+          () => this.tell(U.explain({ slug: 'busy' }, this.hall), { quiet: true }));
+        location.assign(json.paymentUrl);
+      } catch (e) {
+        await this.refused(e, () => this.pay());
+        this.#busy(false);
+      }
+    }
+
+    // ---- what went wrong --------------------------------------------------
+
+    async refused(e, again) {
+      if (!(e instanceof Refusal)) throw e;
+      if (['seats-unavailable', 'none-free-now', 'sold-out', 'ticket-limit'].includes(e.slug)) await this.live.refresh();
+      if (e.slug === 'seats-unavailable') {
+        // The map may be a second behind the answer; the answer is the truth.
+        this.hall.merge((e.problem.seats ?? []).map((code) => ({ code, status: this.hall.byCode.get(code)?.status === 'BOOKED' ? 'BOOKED' : 'HELD' })));
+        this.picks = this.picks.filter((s) => s.status === 'AVAILABLE');
+        this.#remember();
+      }
+      if (['hold-expired', 'hold-not-open', 'unknown-hold'].includes(e.slug) && this.hold) return this.expired();
+      if (e.slug.startsWith('session-')) {
+        this.visitor = true;
+        this.#dropHold();
+      }
+      this.draw();
+      this.tell(U.explain(e, this.hall), { again });
+    }
+    tell(words, { again, quiet } = {}) {
+      const acts = {
+        line: () => h('a', { class: 'btn small', href: data.lineUrl }, t('act.line')),
+        again: () => again && h('button', { type: 'button', class: 'btn small', onclick: again }, t('act.again')),
+        rest: () => this.picks.length > 0 && h('button', { type: 'button', class: 'btn small', onclick: () => this.take({ seats: this.picks.map((s) => s.code) }) }, t('act.rest', { n: this.picks.length })),
+        pay: () => again && h('button', { type: 'button', class: 'btn small', onclick: again }, t('act.again')),
+      };
+      this.tray.notice(words, (!quiet && acts[words.action]?.()) || null);
+    }
+
+    // ---- the page around --------------------------------------------------
+
+    draw(seats) {
+      this.map.repaint(seats);
+      this.list.repaint(seats);
+      if (this.visitor) this.tray.visiting(data.lineUrl);
+      else if (this.hold) this.tray.holding({ hold: this.hold, clock: this.clock, busy: this.busy });
+      else this.tray.choosing({ picks: this.picks, max: this.max, busy: this.busy });
+      byId('left').textContent = this.hall.free ? t('section.left', { n: this.hall.free }) : t('section.soldout');
+    }
+    #busy(on) {
+      this.busy = on;
+      byId('tray').setAttribute('aria-busy', String(on));
+      this.draw([]);
+    }
+    #remember() { store.set(`usher-picks-${this.id}`, JSON.stringify(this.picks.map((s) => s.code))); }
+    async #restore() {
+      const held = store.get(`usher-hold-${this.id}`);
+      if (held && !this.visitor) {
+        try {
+          const { json, reply } = await api('GET', `/v1/holds/${held}`);
+          if (Date.parse(json.expiresAt) > Date.now() && !['RELEASED', 'EXPIRED', 'CONFIRMED'].includes(json.state)) return this.#held(json, reply, false);
+        } catch { /* gone: choose anew */ }
+        store.drop(`usher-hold-${this.id}`);
+      }
+      const codes = JSON.parse(store.get(`usher-picks-${this.id}`) ?? '[]');
+      if (!this.visitor) this.picks = codes.map((c) => this.hall.byCode.get(c)).filter((s) => s?.status === 'AVAILABLE').slice(0, this.max);
+      this.draw();
+    }
+    zoomed({ home, close, max }) {
+      byId('zoom-home').hidden = home;
+      byId('zoom-in').disabled = max;
+      byId('zoom-out').disabled = home;
+      document.body.classList.toggle('overview', !close);
+    }
+    hover(at) {
+      const tip = byId('tip');
+      tip.hidden = !at;
+      if (!at) return;
+      const { seat } = at, cls = this.hall.classes.get(seat.priceClass), state = this.stateOf(seat);
+      tip.replaceChildren(h('strong', {}, this.hall.where(seat)), h('span', {}, state === 'free' || state === 'picked' ? `${cls?.name ?? ''} · ${this.hall.price(seat)}` : t(`seat.${state}`)));
+      const half = tip.offsetWidth / 2, x = Math.max(half + 4, Math.min(byId('map').clientWidth - half - 4, at.at.x));
+      tip.style.transform = `translate(${Math.round(x - half)}px, ${Math.round(Math.max(4, at.at.y - at.gap - tip.offsetHeight - 4))}px)`;
+    }
+    #buttons() {
+      byId('zoom-in').addEventListener('click', () => this.map.zoomIn());
+      byId('zoom-out').addEventListener('click', () => this.map.zoomOut());
+      byId('zoom-home').addEventListener('click', () => this.map.home());
+      const tabs = [byId('tab-map'), byId('tab-list')];
+      const select = (tab) => {
+        for (const x of tabs) {
+          x.setAttribute('aria-selected', String(x === tab));
+          x.tabIndex = x === tab ? 0 : -1;
+          byId(x.getAttribute('aria-controls')).hidden = x !== tab;
+        }
+      };
+      for (const tab of tabs) {
+        tab.addEventListener('click', () => select(tab));
+        tab.addEventListener('keydown', (e) => {
+          if (e.key !== 'ArrowLeft' && e.key !== 'ArrowRight') return;
+          const other = tabs.find((x) => x !== tab);
+          select(other);
+          other.focus();
+        });
+      }
+    }
+    #legend() {
+      const prices = [...this.hall.classes.values()].map((c) => h('li', { class: 'price' }, h('span', { class: `dot c${c.index}` }), c.name, h('b', {}, U.money(c.amount, this.hall.currency))));
+      byId('prices').replaceChildren(...prices);
+      byId('list').classList.toggle('big', !this.hall.small);
+    }
+  }
+
+  async function start() {
+    if (!data.showtime) return;
+    try {
+      const { json, reply } = await patiently(() => api('GET', `/v1/showtimes/${encodeURIComponent(data.showtime.id)}/seats`));
+      byId('loading').hidden = true;
+      U.shop = new Shop(U.readMap(json), reply.headers.get('ETag'));
+      document.body.classList.add('ready');
+    } catch (e) {
+      byId('loading').replaceChildren(h('p', {}, t('no.map')), h('button', { type: 'button', class: 'btn', onclick: () => location.reload() }, t('act.again')));
+      if (!(e instanceof Refusal)) throw e;
+    }
+  }
+  start();
+})();

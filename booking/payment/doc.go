@@ -1,0 +1,51 @@
+// Package payment turns a paid hold into a booking with tickets, and gives money
+// back wherever it cannot.
+//
+// # States
+//
+//	booking   PENDING → CONFIRMED → REFUNDED      PENDING → FAILED
+//	payment   PENDING → CAPTURED → REFUND_DUE → REFUNDED
+//	          PENDING → FAILED → REFUND_DUE → REFUNDED   (money came after all)
+//	          PENDING → REFUND_DUE → REFUNDED            (money came, seats did not)
+//
+// At any instant, for every booking: captured = what is booked + what is refunded
+// or due to be.
+//
+// # Decisions
+//
+//   - The provider is called outside transactions only. What was decided is
+//     committed first, with the key under which the provider will be asked (the
+//     payment's id, the refund's id); so a crash between the two is repaired by
+//     asking again with the same key, never by guessing.
+//   - One path, settle, applies what the provider says, whoever brought it: the
+//     callback and the reconciler differ only in how they learn of it. It locks
+//     payment, booking, seats by key, hold, and only then reads the database's clock:
+//     a clock read before a wait confirms holds that expired during it.
+//   - A booking is confirmed by hold id and only with every seat of the hold. The
+//     same fan's new hold of the same seats is another hold: its predecessor's money
+//     does not buy it.
+//   - A callback is remembered by the provider's event id in the transaction that
+//     applies it. A twin waits on that row, so no 2xx is given before the effect is
+//     durable.
+//   - One hold has one booking, whatever the number of attempts. An attempt that
+//     can still be paid is answered again to any key, so there are never two open
+//     payment pages for one hold; a declined or expired one is followed by the next
+//     attempt under a new provider key. Should two be captured all the same (a page
+//     paid at its last moment), the second goes back.
+//   - The payment page closes before the hold ends (8 of 10 minutes), which leaves
+//     the reconciler time to confirm what a lost callback did not. It asks about
+//     payments past their page's time or their hold's, and about any older than 15
+//     minutes; it claims a payment by checked_at and holds no lock while it asks.
+//   - An amount or currency other than asked for is never partly accepted: the booking
+//     fails, the seats are free and everything taken goes back.
+//   - Refunds are rows and jobs written in the transaction that decides them. Their
+//     job may run any number of times. Should the job queue give one up, the
+//     reconciler orders it again, for ever: money owed is not dropped.
+//   - Giving back tickets locks the payment first, so two orders for one booking
+//     are decided one after the other and never exceed what was paid. Tickets share
+//     the booking's amount exactly.
+//   - A checkout's key is a row committed before the provider is called. A key whose
+//     owner died is free after its lease; after a provider's failure at once.
+//   - The breaker counts silence, not refusals, and there are no retries in the call:
+//     each caller has a durable way to ask again.
+package payment
