@@ -1,8 +1,9 @@
 package booking
 
 import (
+	"cmp"
 	"math/rand/v2"
-	"sort"
+	"slices"
 )
 
 // Weights of the chooser, in rows: a window one row further back costs one.
@@ -11,7 +12,9 @@ const (
 	orphan         = 100  // a single seat left beside the window
 	accessibleSeat = 400  // an accessible seat given to who did not ask for one
 	nearEqual      = 50   // windows no worse than this are equals, as long as there are few
-	spreadOver     = 64   // among how many equals the choice is drawn
+	calmSpread     = 8    // among how many near equals the choice is drawn when nobody else asks
+	crowdSpread    = 64   // and how many more for each who asks at the same moment
+	mostSpread     = 8192
 )
 
 // choice is what the chooser found: places in the layout, or why not.
@@ -25,35 +28,63 @@ type choice struct {
 // consecutive positions (a gap is an aisle), near the stage and the middle, not
 // leaving a single seat if it can be helped. Among near equals it draws, so that
 // fans who ask at the same moment do not all want the same seats. Standing
-// places need not be neighbours. It is pure; free says what may be taken.
-func chooseBest(l *Layout, free func(i int) bool, count int, section string, draw func(n int) int) choice {
+// places need not be neighbours. It is pure; free says what may be taken, spread
+// among how many near equals to draw.
+func chooseBest(l *Layout, free func(i int) bool, count int, section string, spread int, draw func(n int) int) choice {
 	var c choice
-	var windows []window
+	found := shortlist{keep: spread}
 	for start := 0; start < len(l.Seats); {
 		end := start + 1
 		for end < len(l.Seats) && sameRow(&l.Seats[start], &l.Seats[end]) {
 			end++
 		}
 		if section == "" || l.Seats[start].Section == section {
-			windows = c.row(l, free, start, end, count, windows)
+			c.row(l, free, start, end, count, &found)
 		}
 		start = end
 	}
-	if len(windows) == 0 {
+	if len(found.windows) == 0 {
 		return c
 	}
-	sort.Slice(windows, func(a, b int) bool { return windows[a].cost < windows[b].cost })
-	equals := 1
-	for equals < len(windows) && equals < spreadOver && windows[equals].cost <= windows[0].cost+nearEqual {
-		equals++
+	equals := found.nearEquals()
+	drawn := equals[draw(len(equals))]
+	if c.seats = drawn.places; c.seats == nil {
+		c.seats = span(drawn.at, count)
 	}
-	c.seats = windows[draw(equals)].seats
 	return c
 }
 
 type window struct {
-	seats []int
-	cost  float64
+	at     int   // first seat of a run
+	places []int // instead of a run, in a standing area
+	cost   float64
+}
+
+// shortlist keeps the cheapest windows; a stadium has twenty thousand.
+type shortlist struct {
+	keep    int
+	windows []window
+}
+
+func (s *shortlist) add(w window) {
+	if s.windows = append(s.windows, w); len(s.windows) >= 4*s.keep+64 {
+		s.trim()
+	}
+}
+
+// nearEquals are the windows to draw from. They are sorted only when there are
+// more than may be kept: in a crowd all of them may, and a sort is what costs.
+func (s *shortlist) nearEquals() []window {
+	if len(s.windows) > s.keep {
+		s.trim()
+	}
+	best := slices.MinFunc(s.windows, func(a, b window) int { return cmp.Compare(a.cost, b.cost) }).cost
+	return slices.DeleteFunc(s.windows, func(w window) bool { return w.cost > best+nearEqual })
+}
+
+func (s *shortlist) trim() {
+	slices.SortStableFunc(s.windows, func(a, b window) int { return cmp.Compare(a.cost, b.cost) })
+	s.windows = s.windows[:min(len(s.windows), s.keep)]
 }
 
 // sameRow: one physical row, or one standing area.
@@ -62,7 +93,7 @@ func sameRow(a, b *Seat) bool {
 }
 
 // row adds the windows of seats [start, end), which are one row or one standing area.
-func (c *choice) row(l *Layout, free func(int) bool, start, end, count int, windows []window) []window {
+func (c *choice) row(l *Layout, free func(int) bool, start, end, count int, found *shortlist) {
 	if l.Seats[start].Standing {
 		var open []int
 		for i := start; i < end; i++ {
@@ -73,9 +104,9 @@ func (c *choice) row(l *Layout, free func(int) bool, start, end, count int, wind
 		c.left += len(open)
 		c.largest = max(c.largest, len(open))
 		for at := 0; at+count <= len(open); at += count {
-			windows = append(windows, window{seats: open[at : at+count], cost: float64(l.Seats[open[at]].RowIndex)})
+			found.add(window{places: open[at : at+count], cost: float64(l.Seats[open[at]].RowIndex)})
 		}
-		return windows
+		return
 	}
 	middle := float64(l.Seats[start].Position+l.Seats[end-1].Position) / 2
 	for at := start; at < end; {
@@ -90,11 +121,10 @@ func (c *choice) row(l *Layout, free func(int) bool, start, end, count int, wind
 		c.left += stop - at
 		c.largest = max(c.largest, stop-at)
 		for w := at; w+count <= stop; w++ {
-			windows = append(windows, window{seats: span(w, count), cost: windowCost(l, w, count, w-at, stop-w-count, middle)})
+			found.add(window{at: w, cost: windowCost(l, w, count, w-at, stop-w-count, middle)})
 		}
 		at = stop
 	}
-	return windows
 }
 
 func windowCost(l *Layout, at, count, before, after int, middle float64) float64 {
@@ -121,6 +151,12 @@ func span(at, count int) []int {
 		s[i] = at + i
 	}
 	return s
+}
+
+// spreadFor is how widely one of asking simultaneous choices should be drawn:
+// alone a fan gets the best there is, in a crowd one that is nobody else's.
+func spreadFor(asking int64) int {
+	return int(min(calmSpread+crowdSpread*max(asking-1, 0), mostSpread))
 }
 
 func drawAtRandom(n int) int { return rand.IntN(n) }

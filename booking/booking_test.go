@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"os"
 	"sync"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	"usher/internal/devstack/devstacktest"
 )
 
-func TestMain(m *testing.M) { os.Exit(devstacktest.Main(m)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.checks", "25") // each of them walks a real database; -rapid.checks overrides
+	os.Exit(devstacktest.Main(m))
+}
 
 // passes mints passes for a test's office.
 type passes struct {

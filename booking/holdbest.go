@@ -30,6 +30,8 @@ func (o *Office) holdBest(ctx context.Context, s Session, st *Showtime, l *Layou
 	body := "best:" + strconv.Itoa(n) + ":" + r.Best.Section
 	lost := map[string]bool{}
 	lane := o.laneOf(st.ScopeID)
+	o.choosing.Add(1)
+	defer o.choosing.Add(-1)
 	for time.Now().Before(deadline) {
 		codes, err := o.chooseNow(ctx, st, l, r.Best, lost)
 		if err != nil {
@@ -40,7 +42,7 @@ func (o *Office) holdBest(ctx context.Context, s Session, st *Showtime, l *Layou
 			return Hold{}, false, err
 		}
 		// A part of the time only: where a stranger keeps the rows, other seats may do.
-		turn := time.Now().Add(o.opts.HoldDeadline / 4)
+		turn := time.Now().Add(o.opts.HoldDeadline / 2)
 		if deadline.Before(turn) {
 			turn = deadline
 		}
@@ -70,14 +72,15 @@ func (o *Office) chooseNow(ctx context.Context, st *Showtime, l *Layout, b *Best
 	if err != nil {
 		return nil, err
 	}
-	if codes := w.choose(l, b, lost); codes != nil {
+	spread := spreadFor(o.choosing.Load())
+	if codes := w.choose(l, b, spread, lost); codes != nil {
 		return codes, nil
 	}
 	states, err := o.statesNow(ctx, st.ID)
 	if err != nil {
 		return nil, err
 	}
-	c := chooseBest(l, func(i int) bool { return states[l.Seats[i].Code] == seatFree }, b.Count, b.Section, drawAtRandom)
+	c := chooseBest(l, func(i int) bool { return states[l.Seats[i].Code] == seatFree }, b.Count, b.Section, spread, drawAtRandom)
 	if c.seats != nil {
 		return l.codes(c.seats), nil
 	}
@@ -103,20 +106,34 @@ func (o *Office) chooseNow(ctx context.Context, st *Showtime, l *Layout, b *Best
 
 // choose picks among what memory calls free; nil when nothing fits or memory has
 // another layout than l.
-func (w *watch) choose(l *Layout, b *Best, lost map[string]bool) []string {
+func (w *watch) choose(l *Layout, b *Best, spread int, lost map[string]bool) []string {
+	free := w.free(l)
+	if free == nil {
+		return nil
+	}
+	for s := range lost {
+		free[l.index[s]] = false
+	}
+	c := chooseBest(l, func(i int) bool { return free[i] }, b.Count, b.Section, spread, drawAtRandom)
+	if c.seats == nil {
+		return nil
+	}
+	return l.codes(c.seats)
+}
+
+// free copies what is free now, so that the choice is made outside the lock.
+func (w *watch) free(l *Layout) []bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.layout != l {
 		return nil
 	}
 	now := time.Now()
-	c := chooseBest(l, func(i int) bool {
-		return w.now(i, now) == seatFree && !lost[l.Seats[i].Code]
-	}, b.Count, b.Section, drawAtRandom)
-	if c.seats == nil {
-		return nil
+	free := make([]bool, len(w.states))
+	for i := range free {
+		free[i] = w.now(i, now) == seatFree
 	}
-	return l.codes(c.seats)
+	return free
 }
 
 // orOldHold prefers the hold this key has made before to the reason why a new

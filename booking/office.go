@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -82,6 +83,8 @@ type Office struct {
 	maps    *mapCache
 	visits  *sessionCache
 	left    leftCounter
+	// choosing counts the calls that pick seats for their fan at this moment.
+	choosing atomic.Int64
 }
 
 // New builds an office over pool; it starts nothing. Holds are taken only while

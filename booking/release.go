@@ -21,7 +21,8 @@ const (
 	// Order everywhere: limit rows, seats, hold rows.
 	sqlLockHoldSeats = `SELECT seat_code FROM show_seat WHERE showtime_id = $1 AND seat_code = ANY($2)
 	                     ORDER BY showtime_id, seat_code FOR UPDATE`
-	sqlLockHold = `SELECT state FROM hold WHERE showtime_id = $1 AND hold_id = $2 FOR UPDATE`
+	sqlLockHold = `SELECT CASE WHEN state IN ('OPEN', 'PAYING') AND expires_at <= clock_timestamp() THEN 'EXPIRED' ELSE state END
+	                 FROM hold WHERE showtime_id = $1 AND hold_id = $2 FOR UPDATE`
 	// A statement of its own after the lock: its snapshot sees the payment that a
 	// checkout made while this transaction waited.
 	sqlCloseHold = `
@@ -65,7 +66,7 @@ func (o *Office) ReleaseHold(ctx context.Context, s Session, id string) error {
 	if err != nil {
 		return err
 	}
-	if h.State == HoldReleased {
+	if h.State == HoldReleased || h.State == HoldExpired {
 		return nil
 	}
 	var freed bool

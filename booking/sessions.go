@@ -46,9 +46,11 @@ const readableFor = 24 * time.Hour
 // its last live hold's, but never past what the line has leased its slot for. It
 // is derived, not stored: a hold that is extended or released needs no second
 // write. $1 and $2 are the longest session and the margin in seconds.
+// The sum inside max and IS TRUE keep the planner from walking all live holds by
+// their expiry instead of the session's few.
 const sqlLivesUntil = `LEAST(s.created_at + make_interval(secs => $1::int), GREATEST(s.expires_at,
-	(SELECT max(h.expires_at) + make_interval(secs => $2::int) FROM hold h
-	  WHERE h.session_id = s.session_id AND h.state IN ('OPEN', 'PAYING') AND h.expires_at > clock_timestamp())))`
+	(SELECT max(h.expires_at + make_interval(secs => $2::int)) FROM hold h
+	  WHERE h.session_id = s.session_id AND (h.state IN ('OPEN', 'PAYING')) IS TRUE)))`
 
 const sessionColumns = `
 	SELECT s.session_id::text, s.room_id, s.place_id, s.jti, s.customer_id, u.until,

@@ -281,3 +281,35 @@ func TestTheReportTellsWhoIsInsideAndWhatIsLeft(t *testing.T) {
 		t.Errorf("sold out: %+v, %v", reports[0], err)
 	}
 }
+
+// A hold in payment may be given back once no payment of it can still arrive.
+func TestAHoldInPaymentIsReleasedOnlyWhenNoMoneyCanCome(t *testing.T) {
+	t.Parallel()
+	of, _, pool := sessionOffice(t)
+	ctx, ann := context.Background(), fan(t, pool, "ann")
+	h, _, err := of.Hold(ctx, ann, HoldRequest{ShowtimeID: "show", Seats: []string{"A1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(ctx, sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`UPDATE hold SET state = 'PAYING'`)
+	exec(`INSERT INTO booking (showtime_id, booking_id, hold_id, scope_id, customer_id, session_id, room_id, seats, seat_count, amount, currency)
+		SELECT showtime_id, hold_id, hold_id, scope_id, customer_id, session_id, 'room', seats, seat_count, amount, currency FROM hold`)
+	exec(`INSERT INTO payment (showtime_id, payment_id, booking_id, attempt, provider, amount, currency, expires_at)
+		SELECT showtime_id, booking_id, booking_id, 1, 'sandbox', amount, currency, clock_timestamp() FROM booking`)
+	if err := of.ReleaseHold(ctx, ann, h.ID); !errors.Is(err, ErrHoldNotOpen) {
+		t.Errorf("with a payment under way: %v", err)
+	}
+	exec(`UPDATE payment SET state = 'FAILED'`)
+	if err := of.ReleaseHold(ctx, ann, h.ID); err != nil {
+		t.Errorf("after the decline: %v", err)
+	}
+	if s := shown(t, of, "A1"); s != SeatAvailable {
+		t.Errorf("the seat is %s", s)
+	}
+}

@@ -3,15 +3,10 @@ package booking
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"reflect"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/singleflight"
 )
 
 // PriceClass is what a seat of that class costs.
@@ -81,13 +76,10 @@ const (
 	                    FROM layout_seat WHERE layout_id = $1 ORDER BY section, row_index, position`
 )
 
-// Showtimes lists a room's showtimes by their start; room "" lists every one.
+// Showtimes lists a room's showtimes by their start, at most MapEvery old; room ""
+// lists every one. The list is shared: do not change it.
 func (o *Office) Showtimes(ctx context.Context, room string) ([]Showtime, error) {
-	list, err := loadShowtimes(ctx, o.pool, sqlShowtimes, room)
-	if err != nil {
-		return nil, fmt.Errorf("booking: list showtimes: %w", err)
-	}
-	return list, nil
+	return o.catalog.list(ctx, room)
 }
 
 // Showtime finds one showtime, at most MapEvery old; ErrUnknownShowtime.
@@ -130,106 +122,4 @@ func loadShowtimes(ctx context.Context, pool *pgxpool.Pool, sql, arg string) ([]
 		list[i].PriceClasses = classes[list[i].EventID]
 	}
 	return list, nil
-}
-
-// catalogCache keeps showtimes for a moment and layouts for good: a layout never
-// changes once written, a showtime may get another one.
-type catalogCache struct {
-	pool  *pgxpool.Pool
-	every time.Duration
-	load  singleflight.Group
-
-	mu        sync.RWMutex
-	showtimes map[string]cachedShowtime
-	layouts   map[string]*Layout
-}
-
-type cachedShowtime struct {
-	at       time.Time
-	showtime *Showtime
-	layout   *Layout
-}
-
-func newCatalogCache(pool *pgxpool.Pool, every time.Duration) *catalogCache {
-	return &catalogCache{pool: pool, every: every, showtimes: map[string]cachedShowtime{}, layouts: map[string]*Layout{}}
-}
-
-func (c *catalogCache) get(ctx context.Context, id string) (*Showtime, *Layout, error) {
-	c.mu.RLock()
-	hit, ok := c.showtimes[id]
-	c.mu.RUnlock()
-	if ok && time.Since(hit.at) < c.every {
-		return hit.showtime, hit.layout, nil
-	}
-	// One reader asks for all; it must not fail because the first caller left.
-	ch := c.load.DoChan(id, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		return c.read(ctx, id)
-	})
-	select {
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("booking: read showtime: %w", ctx.Err())
-	case r := <-ch:
-		if r.Err != nil {
-			return nil, nil, r.Err
-		}
-		got, _ := r.Val.(cachedShowtime)
-		return got.showtime, got.layout, nil
-	}
-}
-
-func (c *catalogCache) read(ctx context.Context, id string) (cachedShowtime, error) {
-	list, err := loadShowtimes(ctx, c.pool, sqlShowtime, id)
-	if err != nil {
-		return cachedShowtime{}, fmt.Errorf("booking: read showtime: %w", err)
-	}
-	if len(list) == 0 {
-		// Not remembered: anybody may ask for any name.
-		return cachedShowtime{}, ErrUnknownShowtime
-	}
-	layout, err := c.layout(ctx, list[0].LayoutID)
-	if err != nil {
-		return cachedShowtime{}, err
-	}
-	entry := cachedShowtime{at: time.Now(), showtime: &list[0], layout: layout}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old, ok := c.showtimes[id]; ok && reflect.DeepEqual(old.showtime, entry.showtime) {
-		entry.showtime = old.showtime // the same pointer: what is derived from it stays good
-	}
-	c.showtimes[id] = entry
-	return entry, nil
-}
-
-func (c *catalogCache) layout(ctx context.Context, id string) (*Layout, error) {
-	c.mu.RLock()
-	l := c.layouts[id]
-	c.mu.RUnlock()
-	if l != nil {
-		return l, nil
-	}
-	l = &Layout{ID: id}
-	if err := c.pool.QueryRow(ctx, sqlLayout, id).Scan(&l.Shape); err != nil {
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil, fmt.Errorf("booking: layout %q is missing: %w", id, ErrUnknownShowtime)
-		}
-		return nil, fmt.Errorf("booking: read layout: %w", err)
-	}
-	rows, _ := c.pool.Query(ctx, sqlLayoutSeats, id)
-	seats, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Seat, err error) {
-		err = row.Scan(&s.Code, &s.Section, &s.Row, &s.Number, &s.RowIndex, &s.Position, &s.X, &s.Y, &s.PriceClass, &s.Accessible, &s.Standing)
-		return s, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("booking: read layout: %w", err)
-	}
-	l.Seats, l.index = seats, make(map[string]int, len(seats))
-	for i := range seats {
-		l.index[seats[i].Code] = i
-	}
-	c.mu.Lock()
-	c.layouts[id] = l
-	c.mu.Unlock()
-	return l, nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"usher/admission/pass"
 )
@@ -61,8 +60,8 @@ var errCommitUnknown = errors.New("booking: the commit's outcome is not known")
 // take runs one step: both statements between BEGIN and COMMIT in one round
 // trip. The results are true only when it returns no error: each is decided
 // before the commit, and a commit can fail. requests must be disjoint by seat, by
-// (customer, scope) and by key. An error that is a *pgconn.PgError means nothing
-// was done; any other may have been committed all the same.
+// (customer, scope) and by key. An error that refused recognises means nothing was
+// done; any other may have been committed all the same.
 func take(ctx context.Context, conn *pgx.Conn, requests []*takeRequest, takesPerMin int) ([]takeResult, error) {
 	scopes, customers, args := takeArgs(requests, takesPerMin)
 	batch := &pgx.Batch{}
@@ -78,8 +77,7 @@ func take(ctx context.Context, conn *pgx.Conn, requests []*takeRequest, takesPer
 	if err == nil {
 		return results, nil
 	}
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
+	if !refused(err) {
 		return nil, fmt.Errorf("%w: %w", errCommitUnknown, err)
 	}
 	if conn.PgConn().TxStatus() != 'I' {

@@ -8,6 +8,10 @@
 -- $1..$12: one element a request. $13..$15: one element a wanted seat, ordered by
 -- showtime and seat. $16 takes a minute, $17 longest session and $18 margin in
 -- seconds.
+-- On the first day of a sale the tables are empty, every index costs the same and
+-- the planner may pick any. `|| ''` and `IS TRUE` take the wrong ones away from it:
+-- those that begin with the showtime would read all of its holds.
+--
 -- Returns a row a request: its number from 1 and its outcome
 --   take     the seats are this hold's now
 --   same     this customer already holds exactly these seats; nothing changed
@@ -34,46 +38,50 @@ WITH clock AS MATERIALIZED (
 ), seat AS MATERIALIZED (
     -- LATERAL keeps the plan at one index probe a seat, in key order. A row that
     -- another transaction has locked is simply not returned.
-    SELECT w.idx, w.seat_code, s.status, s.hold_id, s.customer_id,
+    SELECT w.idx, w.seat_code, s.status, s.hold_id AS hold, s.customer_id AS holder,
            s.status = 'AVAILABLE' OR (s.status = 'HELD' AND s.hold_expires_at <= clock.t) AS free
       FROM want w CROSS JOIN clock CROSS JOIN LATERAL (
            SELECT status, hold_id, customer_id, hold_expires_at FROM show_seat
             WHERE showtime_id = w.showtime_id AND seat_code = w.seat_code
               FOR UPDATE SKIP LOCKED) s
 ), seen AS MATERIALIZED (
-    SELECT r.idx, count(*) AS seen,
+    -- The request's columns are carried along, here and below: a join of two lists
+    -- of this step is planned as a nested loop, 16,000 comparisons for 128 requests.
+    SELECT r.*, count(s.seat_code) AS seen,
            array_agg(s.seat_code ORDER BY s.seat_code) FILTER (WHERE NOT s.free) AS lost,
-           count(*) FILTER (WHERE NOT s.free AND s.status = 'HELD' AND s.customer_id = r.customer_id) AS mine,
-           min(s.hold_id::text) FILTER (WHERE NOT s.free) AS first_hold,
-           max(s.hold_id::text) FILTER (WHERE NOT s.free) AS last_hold
-      FROM req r JOIN seat s USING (idx) GROUP BY r.idx
+           count(*) FILTER (WHERE NOT s.free AND s.status = 'HELD' AND s.holder = r.customer_id) AS mine,
+           min(s.hold::text) FILTER (WHERE NOT s.free) AS first_hold,
+           max(s.hold::text) FILTER (WHERE NOT s.free) AS last_hold
+      FROM req r LEFT JOIN seat s USING (idx)
+     GROUP BY r.idx, r.hold_id, r.showtime_id, r.scope_id, r.customer_id, r.session_id, r.seat_count, r.amount,
+              r.currency, r.hold_seconds, r.max_customer, r.key, r.hash
 ), judged AS MATERIALIZED (
-    SELECT r.*, seen.seen, seen.lost, clock.t, old.hold_id AS old_hold, old.request_hash AS old_hash,
+    SELECT r.*, clock.t, old.hold_id AS old_hold, old.request_hash AS old_hash,
            own.hold_id AS own_hold, lim.window_start, lim.takes, l.held, l.sold,
            EXISTS (SELECT FROM session v WHERE v.session_id = r.session_id AND v.ended_at IS NULL
-                      AND LEAST(v.created_at + make_interval(secs => $17::int), GREATEST(v.expires_at,
-                          (SELECT max(h.expires_at) + make_interval(secs => $18::int) FROM hold h
-                            WHERE h.session_id = v.session_id AND h.state IN ('OPEN', 'PAYING')))) > clock.t) AS visiting
-      FROM req r CROSS JOIN clock
-      LEFT JOIN seen USING (idx)
+                      AND v.created_at + make_interval(secs => $17::int) > clock.t
+                      AND (v.expires_at > clock.t OR (
+                           SELECT bool_or(h.expires_at + make_interval(secs => $18::int) > clock.t) FROM hold h
+                            WHERE h.session_id = v.session_id AND (h.state IN ('OPEN', 'PAYING')) IS TRUE))) AS visiting
+      FROM seen r CROSS JOIN clock
       JOIN LATERAL (SELECT window_start, takes FROM customer_limit
                      WHERE scope_id = r.scope_id AND customer_id = r.customer_id) lim ON true
       LEFT JOIN LATERAL (SELECT hold_id, request_hash FROM hold h
                           WHERE h.showtime_id = r.showtime_id AND h.customer_id = r.customer_id
                             AND h.idempotency_key = r.key LIMIT 1) old ON true
       LEFT JOIN LATERAL (SELECT hold_id FROM hold h
-                          WHERE seen.mine = r.seat_count AND seen.first_hold = seen.last_hold
-                            AND h.showtime_id = r.showtime_id AND h.hold_id = seen.first_hold::uuid
+                          WHERE r.mine = r.seat_count AND r.first_hold = r.last_hold
+                            AND h.showtime_id || '' = r.showtime_id AND h.hold_id = r.first_hold::uuid
                             AND h.seat_count = r.seat_count LIMIT 1) own ON true
       CROSS JOIN LATERAL (SELECT
            CASE WHEN r.max_customer > 0 THEN
              (SELECT COALESCE(sum(h.seat_count), 0) FROM hold h
                WHERE h.scope_id = r.scope_id AND h.customer_id = r.customer_id
-                 AND h.state IN ('OPEN', 'PAYING') AND h.expires_at > clock.t) ELSE 0 END AS held,
+                 AND h.state IN ('OPEN', 'PAYING') AND (h.expires_at > clock.t) IS TRUE) ELSE 0 END AS held,
            CASE WHEN r.max_customer > 0 THEN
              (SELECT count(*) FROM booking b JOIN ticket k ON k.showtime_id = b.showtime_id AND k.booking_id = b.booking_id
                WHERE b.scope_id = r.scope_id AND b.customer_id = r.customer_id
-                 AND b.state = 'CONFIRMED' AND k.state = 'VALID') ELSE 0 END AS sold) l
+                 AND b.state = 'CONFIRMED' AND (k.state = 'VALID') IS TRUE) ELSE 0 END AS sold) l
 ), decided AS MATERIALIZED (
     SELECT *, CASE
            WHEN NOT visiting THEN 'session'
@@ -83,7 +91,7 @@ WITH clock AS MATERIALIZED (
            WHEN lost IS NOT NULL THEN 'taken'
            WHEN max_customer > 0 AND held + sold + seat_count > max_customer THEN 'limit'
            WHEN $16::int > 0 AND takes >= $16 AND window_start > t - interval '1 minute' THEN 'rate'
-           WHEN COALESCE(seen, 0) < seat_count THEN 'locked'
+           WHEN seen < seat_count THEN 'locked'
            ELSE 'take' END AS outcome
       FROM judged
 ), took AS (
@@ -95,16 +103,16 @@ WITH clock AS MATERIALIZED (
            hold_expires_at = d.t + make_interval(secs => d.hold_seconds)
       FROM decided d JOIN want w USING (idx)
      WHERE d.outcome = 'take' AND s.showtime_id = w.showtime_id AND s.seat_code = w.seat_code
-    RETURNING d.idx, s.seat_code
+    RETURNING d.*, s.seat_code
 ), held AS (
     -- The row's seats are those the update really took, and its CHECK compares
     -- them with the number asked: a partial take cannot be committed.
     INSERT INTO hold (showtime_id, hold_id, scope_id, customer_id, session_id, seats, seat_count,
                       amount, currency, expires_at, idempotency_key, request_hash, created_at)
-    SELECT d.showtime_id, d.hold_id, d.scope_id, d.customer_id, d.session_id,
-           (SELECT array_agg(k.seat_code ORDER BY k.seat_code) FROM took k WHERE k.idx = d.idx), d.seat_count,
-           d.amount, d.currency, d.t + make_interval(secs => d.hold_seconds), d.key, d.hash, d.t
-      FROM decided d WHERE d.outcome = 'take' ORDER BY d.showtime_id, d.hold_id
+    SELECT showtime_id, hold_id, scope_id, customer_id, session_id, array_agg(seat_code ORDER BY seat_code), seat_count,
+           amount, currency, t + make_interval(secs => hold_seconds), key, hash, t
+      FROM took
+     GROUP BY idx, showtime_id, hold_id, scope_id, customer_id, session_id, seat_count, amount, currency, t, hold_seconds, key, hash
 ), counted AS (
     UPDATE customer_limit c
        SET takes = CASE WHEN c.window_start > d.t - interval '1 minute' THEN c.takes + 1 ELSE 1 END,
@@ -121,5 +129,7 @@ SELECT d.idx, d.outcome, COALESCE(d.lost, '{}'), d.held::int, d.sold::int,
        COALESCE(h.expires_at, d.t + make_interval(secs => d.hold_seconds)), d.hold_seconds
   FROM decided d
   LEFT JOIN LATERAL (SELECT * FROM hold h
-                      WHERE h.showtime_id = d.showtime_id
+                      WHERE h.showtime_id || '' = d.showtime_id
                         AND h.hold_id = CASE d.outcome WHEN 'replay' THEN d.old_hold WHEN 'same' THEN d.own_hold END) h ON true
+ -- Undoes the step, by an error, should a take have taken no seat at all.
+ WHERE 1 / ((SELECT count(DISTINCT idx) FROM took) = (SELECT count(*) FROM decided WHERE outcome = 'take'))::int = 1

@@ -132,7 +132,7 @@ CREATE TABLE customer_limit (
 -- Holds, bookings, money ----------------------------------------------------
 
 CREATE TABLE hold (
-    showtime_id     text NOT NULL REFERENCES showtime,
+    showtime_id     text NOT NULL, -- no reference: each hold would lock its showtime's one row; the seats have it
     hold_id         uuid NOT NULL,
     scope_id        text NOT NULL,
     customer_id     text NOT NULL,
