@@ -50,22 +50,28 @@ func Invariants() []string {
 func Check(ctx context.Context, pool *pgxpool.Pool) ([]Breach, error) {
 	var found []Breach
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
-		var moment time.Time
-		if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&moment); err != nil {
-			return err
-		}
-		for _, i := range invariants() {
-			some, err := i.look(ctx, tx, moment)
-			if err != nil {
-				return fmt.Errorf("%s: %w", i.name, err)
-			}
-			found = append(found, some...)
-		}
-		return nil
+	err := pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) (err error) {
+		found, err = check(ctx, tx)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
+	}
+	return found, nil
+}
+
+func check(ctx context.Context, tx pgx.Tx) ([]Breach, error) {
+	var found []Breach
+	var moment time.Time
+	if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&moment); err != nil {
+		return nil, err
+	}
+	for _, i := range invariants() {
+		some, err := i.look(ctx, tx, moment)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", i.name, err)
+		}
+		found = append(found, some...)
 	}
 	return found, nil
 }

@@ -11,7 +11,7 @@ import (
 
 type storedShowtime struct {
 	event, room, layout, scope string
-	starts, now                time.Time
+	starts                     time.Time
 }
 
 func (a *applier) showtime(e Event, v Venue, s Showtime) error {

@@ -48,7 +48,7 @@ func (a *applier) layout(v Venue) error {
 			"x", "y", "accessible", "standing", "price_class"},
 		pgx.CopyFromSlice(len(v.Seats), func(i int) ([]any, error) {
 			s := v.Seats[i]
-			return []any{v.LayoutID, s.Code, s.Section, s.Row, s.Label, int32(s.RowIndex), int32(s.Position), //nolint:gosec // bounded by Parse
+			return []any{v.LayoutID, s.Code, s.Section, s.Row, s.Label, int32(s.RowIndex), int32(s.Position),
 				float32(s.X), float32(s.Y), s.Accessible, s.Standing, s.PriceClass}, nil
 		}))
 	return err

@@ -82,7 +82,7 @@ func (r *reader) document(data []byte) *yaml.Node {
 // brokenLine is the line after the longest beginning of the file that is YAML. The
 // parser's own line is where the spoiled block began, far from what spoils it.
 func brokenLine(data []byte, otherwise int) int {
-	const patience = 64 << 20 // bytes parsed in all
+	const patience = 4 << 20 // bytes parsed in all
 	end := len(data)
 	for spent := 0; end > 0 && spent < patience; spent += end {
 		end = bytes.LastIndexByte(data[:end-1], '\n') + 1
