@@ -24,17 +24,6 @@ type Checkout struct {
 	ExpiresAt  time.Time `json:"expiresAt"` // when the payment page closes
 }
 
-// attempt is one payment as a checkout needs it.
-type attempt struct {
-	showtimeID, title, currency string
-	paymentID, bookingID        uuid.UUID
-	amount                      int64
-	url                         string // "" until the provider has answered
-	expiresAt                   time.Time
-	seats                       []string
-	holdUntil, now              time.Time // by the database's clock
-}
-
 // Checkout opens a payment for a live hold of the caller; created is false when
 // the answer was there before. body is the request's body as it came: with
 // another body or hold the same key is booking.ErrKeyReused.
@@ -68,6 +57,11 @@ func (d *Desk) checkout(ctx context.Context, s booking.Session, holdID, key stri
 		return err
 	})
 	if err != nil {
+		if booking.Unreachable(err) {
+			// Whether the claim was committed is not known. Should a twin's be freed
+			// by this, both ask the provider with one key: one payment all the same.
+			d.freeKey(ctx, s.Customer, key)
+		}
 		return Checkout{}, false, err
 	}
 	if done != nil {
@@ -85,7 +79,11 @@ func (d *Desk) checkout(ctx context.Context, s booking.Session, holdID, key stri
 		a.url, providerID = opened.URL, opened.ProviderPaymentID
 	}
 	c := Checkout{BookingID: a.bookingID.String(), PaymentID: a.paymentID.String(), PaymentURL: a.url, ExpiresAt: a.expiresAt.UTC()}
-	return c, created, d.finishCheckout(ctx, s.Customer, key, a, providerID, c)
+	if err := d.finishCheckout(ctx, s.Customer, key, a, providerID, c); err != nil {
+		d.freeKey(ctx, s.Customer, key)
+		return Checkout{}, false, err
+	}
+	return c, created, nil
 }
 
 // asDown makes a refusal of a new payment what it is to a fan: not available now.
@@ -130,108 +128,6 @@ func checkoutLabel(created bool, err error) string {
 		return "provider-down"
 	}
 	return "refused"
-}
-
-const (
-	sqlHoldForCheckout = `
-		SELECT h.showtime_id, h.scope_id, h.seats, h.amount, h.currency, st.room_id, e.title
-		  FROM hold h JOIN showtime st ON st.showtime_id = h.showtime_id JOIN event e ON e.event_id = st.event_id
-		 WHERE h.hold_id = $1 AND h.customer_id = $2`
-	sqlInsertBooking = `
-		INSERT INTO booking (showtime_id, booking_id, hold_id, scope_id, customer_id, session_id, room_id,
-		                     seats, seat_count, amount, currency)
-		SELECT h.showtime_id, $3, h.hold_id, h.scope_id, h.customer_id, $4, $5, h.seats, h.seat_count, h.amount, h.currency
-		  FROM hold h WHERE h.showtime_id = $1 AND h.hold_id = $2
-		ON CONFLICT (showtime_id, hold_id) DO NOTHING`
-	sqlLockBookingOfHold = `
-		SELECT booking_id, state FROM booking WHERE showtime_id = $1 AND hold_id = $2 FOR UPDATE`
-	sqlLatestPayment = `
-		SELECT payment_id, attempt, payment_url, expires_at, state = 'PENDING' AND expires_at > clock_timestamp()
-		  FROM payment WHERE showtime_id = $1 AND booking_id = $2 ORDER BY attempt DESC LIMIT 1`
-	sqlInsertPayment = `
-		INSERT INTO payment (showtime_id, payment_id, booking_id, attempt, provider, amount, currency, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-)
-
-// openAttempt finds or makes the booking and its payable attempt. Order of locks:
-// booking, seats, hold; the booking's row is the gate between two checkouts of
-// one hold.
-func (d *Desk) openAttempt(ctx context.Context, tx pgx.Tx, s booking.Session, holdID uuid.UUID) (attempt, error) {
-	var a attempt
-	var scope, room string
-	err := tx.QueryRow(ctx, sqlHoldForCheckout, holdID, s.Customer).
-		Scan(&a.showtimeID, &scope, &a.seats, &a.amount, &a.currency, &room, &a.title)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return a, booking.ErrUnknownHold
-	case err != nil:
-		return a, fmt.Errorf("payment: hold: %w", err)
-	case room != s.Room:
-		return a, booking.ErrWrongRoom
-	}
-	if err := d.gateBooking(ctx, tx, s, room, holdID, &a); err != nil {
-		return a, err
-	}
-	h, err := lockHold(ctx, tx, a.showtimeID, holdID, a.seats)
-	if err != nil {
-		return a, err
-	}
-	if err := h.payable(); err != nil {
-		return a, err
-	}
-	if a.holdUntil, err = d.startPaying(ctx, tx, a.showtimeID, holdID, h); err != nil {
-		return a, err
-	}
-	a.now = h.now
-	return a, d.payableAttempt(ctx, tx, &a)
-}
-
-// gateBooking inserts the booking when it is not there and locks it.
-func (d *Desk) gateBooking(ctx context.Context, tx pgx.Tx, s booking.Session, room string, holdID uuid.UUID, a *attempt) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return fmt.Errorf("payment: id: %w", err)
-	}
-	if _, err := tx.Exec(ctx, sqlInsertBooking, a.showtimeID, holdID, id, s.ID, room); err != nil {
-		return fmt.Errorf("payment: new booking: %w", err)
-	}
-	var state string
-	if err := tx.QueryRow(ctx, sqlLockBookingOfHold, a.showtimeID, holdID).Scan(&a.bookingID, &state); err != nil {
-		return fmt.Errorf("payment: booking: %w", err)
-	}
-	switch state {
-	case BookingPending:
-		return nil
-	case BookingFailed:
-		return booking.ErrHoldExpired
-	}
-	return booking.ErrHoldNotOpen
-}
-
-// payableAttempt takes the attempt that can still be paid, or opens the next.
-func (d *Desk) payableAttempt(ctx context.Context, tx pgx.Tx, a *attempt) error {
-	var n int
-	var live bool
-	err := tx.QueryRow(ctx, sqlLatestPayment, a.showtimeID, a.bookingID).Scan(&a.paymentID, &n, &a.url, &a.expiresAt, &live)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("payment: attempts: %w", err)
-	}
-	if live {
-		return nil
-	}
-	if a.paymentID, err = uuid.NewV7(); err != nil {
-		return fmt.Errorf("payment: id: %w", err)
-	}
-	a.url = ""
-	a.expiresAt = a.now.Add(d.opts.PaymentLife)
-	if a.holdUntil.Before(a.expiresAt) {
-		a.expiresAt = a.holdUntil
-	}
-	_, err = tx.Exec(ctx, sqlInsertPayment, a.showtimeID, a.paymentID, a.bookingID, n+1, d.provider.Name(), a.amount, a.currency, a.expiresAt)
-	if err != nil {
-		return fmt.Errorf("payment: new attempt: %w", err)
-	}
-	return nil
 }
 
 const (

@@ -6,6 +6,7 @@
 //	booking   PENDING → CONFIRMED → REFUNDED      PENDING → FAILED
 //	payment   PENDING → CAPTURED → REFUND_DUE → REFUNDED
 //	          PENDING → FAILED → REFUND_DUE → REFUNDED   (money came after all)
+//	          PENDING → FAILED → CAPTURED                (the same, while the hold lives)
 //	          PENDING → REFUND_DUE → REFUNDED            (money came, seats did not)
 //
 // At any instant, for every booking: captured = what is booked + what is refunded

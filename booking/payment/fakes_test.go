@@ -14,6 +14,7 @@ type counting struct {
 	before           func()                      // each Create, before the provider hears of it
 	after            func(payment.Created) error // each Create, after it has answered
 	beforeRefund     func() error
+	slowRefund       func(context.Context) error
 }
 
 func (c *counting) Create(ctx context.Context, r payment.CreateRequest) (payment.Created, error) {
@@ -32,6 +33,11 @@ func (c *counting) Refund(ctx context.Context, r payment.RefundRequest) (string,
 	c.refunds.Add(1)
 	if c.beforeRefund != nil {
 		if err := c.beforeRefund(); err != nil {
+			return "", err
+		}
+	}
+	if c.slowRefund != nil {
+		if err := c.slowRefund(ctx); err != nil {
 			return "", err
 		}
 	}

@@ -40,6 +40,8 @@ const (
 	jobQueue = "payment"
 	// jobsStop bounds how long a running job may finish at the end.
 	jobsStop = 5 * time.Second
+	// rescueAfter must exceed every job's time limit.
+	rescueAfter = 5 * time.Minute
 )
 
 type refundWorker struct {
@@ -66,6 +68,9 @@ func newJobs(d *Desk) (*river.Client[pgx.Tx], error) {
 		Logger:  slog.New(quiet{d.log.Handler()}),
 		Queues:  map[string]river.QueueConfig{jobQueue: {MaxWorkers: 4}},
 		Workers: workers,
+		// A job whose process died reads "running" until this is over; the default of
+		// an hour is long for somebody's money.
+		RescueStuckJobsAfter: rescueAfter,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("payment: jobs: %w", err)

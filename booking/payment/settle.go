@@ -150,10 +150,10 @@ func (d *Desk) settlePaid(ctx context.Context, tx pgx.Tx, p paymentRow, o Outcom
 	if err != nil {
 		return settlement{}, err
 	}
-	switch {
-	case b.state == BookingConfirmed || b.state == BookingRefunded:
+	switch b.state {
+	case BookingConfirmed, BookingRefunded:
 		return settlement{verdict: verdictRefund}, d.giveBack(ctx, tx, p, o.Amount, ReasonSecondPayment)
-	case b.state == BookingFailed:
+	case BookingFailed:
 		return settlement{verdict: verdictRefund}, d.giveBack(ctx, tx, p, o.Amount, ReasonBookingOver)
 	}
 	h, err := lockHold(ctx, tx, b.showtimeID, b.holdID, b.seats)

@@ -75,10 +75,10 @@ func share(total int64, weights []int64) []int64 {
 	out := make([]int64, len(weights))
 	left := total
 	for i, w := range weights {
-		switch {
-		case sum == total:
+		switch sum {
+		case total:
 			out[i] = w
-		case sum == 0:
+		case 0:
 			out[i] = total / int64(len(weights))
 		default:
 			out[i] = int64(float64(total) * float64(w) / float64(sum))

@@ -50,8 +50,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	if o.HTTP == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = 16
+		t := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second}
 		// The caller's context is the time limit; nothing here follows a redirect
 		// with the API key in hand.
 		o.HTTP = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -65,7 +65,7 @@ func openBook(path string) (*book, error) {
 	if path == "" {
 		return b, nil
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator names the file
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("sandboxhttp: state: %w", err)
 	}

@@ -33,23 +33,28 @@ func (s *Server) undelivered() (out []delivery) {
 	return out
 }
 
-// deliver starts d; before Run it waits for it. Work that a stop cuts short is
-// found again by undelivered after a restart with the same file.
+// deliver leaves d to Run. Work that a stop cuts short is found again by
+// undelivered after a restart with the same file.
 func (s *Server) deliver(d delivery) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	ctx := s.running
-	if ctx == nil {
-		s.backlog = append(s.backlog, d)
+	s.backlog = append(s.backlog, d)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Idle tells whether every callback has been brought or given up, and no late
+// payment is waiting: tests wait for it.
+func (s *Server) Idle() bool { return len(s.undelivered()) == 0 }
+
+func (s *Server) work(ctx context.Context, d delivery) {
+	if d.eventID == "" {
+		s.takeLate(ctx, d.paymentID)
 		return
 	}
-	s.wg.Go(func() {
-		if d.eventID == "" {
-			s.takeLate(ctx, d.paymentID)
-			return
-		}
-		s.deliverEvent(ctx, d)
-	})
+	s.deliverEvent(ctx, d)
 }
 
 // addEvent appends the callback that tells the record's present state.

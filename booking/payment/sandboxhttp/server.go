@@ -86,9 +86,8 @@ type Server struct {
 	book  *book
 
 	mu      sync.Mutex
-	running context.Context // set by Run; deliveries live in it
-	backlog []delivery      // asked for before Run
-	wg      sync.WaitGroup
+	backlog []delivery    // asked for and not started
+	wake    chan struct{} // there is a backlog
 }
 
 // New builds a server and reads Options.File; it starts nothing.
@@ -104,7 +103,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{opts: o, log: o.Log, pages: p, book: b}, nil
+	return &Server{opts: o, log: o.Log, pages: p, book: b, wake: make(chan struct{}, 1)}, nil
 }
 
 // Register adds the provider's routes.
@@ -126,21 +125,34 @@ func (s *Server) auth(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Run delivers callbacks until ctx ends, including those that were still open
-// when the state was last written; then it closes the state's file.
+// Run delivers callbacks until ctx ends, beginning with those that were open when
+// the state was last written; then it closes the state's file.
 func (s *Server) Run(ctx context.Context) error {
-	s.mu.Lock()
-	s.running = ctx
-	waiting := s.backlog
-	s.backlog = nil
-	s.mu.Unlock()
-	for _, d := range append(waiting, s.undelivered()...) {
+	var wg sync.WaitGroup
+	var under sync.Map // deliveries under way
+	for _, d := range s.undelivered() {
 		s.deliver(d)
 	}
-	<-ctx.Done()
-	s.mu.Lock()
-	s.running = nil
-	s.mu.Unlock()
-	s.wg.Wait()
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		work := s.backlog
+		s.backlog = nil
+		s.mu.Unlock()
+		for _, d := range work {
+			// A choice made while Run begins is found twice: once in the state, once
+			// in the backlog.
+			if _, twice := under.LoadOrStore(d, true); !twice {
+				wg.Go(func() {
+					s.work(ctx, d)
+					under.Delete(d)
+				})
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		}
+	}
+	wg.Wait()
 	return s.book.close()
 }
