@@ -78,10 +78,10 @@ func (b *board) tail() int64 {
 }
 
 // knows reports whether the place is surely still waiting, so that memory may
-// answer: it was not called (watermark), it did not leave or move, and it joined
+// answer: it lies above the watermark, it did not leave or move, and it joined
 // before the board was read.
-func (b *board) knows(p place) bool {
-	if p.score <= b.mark || p.score > b.tail() {
+func (b *board) knows(p place, mark int64) bool {
+	if p.score <= mark || p.score > b.tail() {
 		return false
 	}
 	left, ok := b.gone[p.member]

@@ -44,9 +44,14 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 		return Admission{}, err
 	}
 	reply, err := l.runList(ctx, claimScript, r.keys, p.member[:], p.run, micros(l.opts.PassLife),
-		micros(l.opts.SlotLease), micros(l.opts.ReportTTL), maxRenewals)
+		micros(l.opts.SlotLease), micros(l.opts.ReportTTL), maxRenewals,
+		micros(l.opts.ClaimWindow), micros(inviteAhead))
 	if err != nil {
 		return Admission{}, err
+	}
+	switch text(reply, 0) {
+	case "admitted", "standby", "paused": // the place was called, so the watermark is at least here
+		r.passed(p.score)
 	}
 	switch code := text(reply, 0); code {
 	case "admitted":

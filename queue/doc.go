@@ -1,2 +1,85 @@
-// Package queue is the line in front of the box office.
+// Package queue is the line in front of the box office: places, calls, admissions
+// and what an edge needs to answer a poll. Redis keeps it, the scripts in lua/
+// decide, and this package names the keys, passes the arguments and translates the
+// replies. It knows no HTTP and no database: what Postgres knows arrives as
+// Settings and Report.
+//
+// # The life of a place
+//
+//	          join             call               claim
+//	(nothing) ────► waiting ────────► called ─────────────► admitted ──► expired
+//	                   ▲  │ leave       │  │ claim, no slot     report or lease
+//	                   │  └────► left   │  └──► standing by ──► admitted by call
+//	                   └────────────────┘ window over: expired; joining again
+//	                                      gives the place back, once
+//
+// Calling is inviting; admission is the claim. call.lua runs on every edge each
+// tick and elects nobody. It keeps invitations out, taken from the head, and
+// grants slots to those standing by. claim.lua admits at once when there is a slot,
+// the rate's turn has come and nobody earlier stands by; else the fan stands by,
+// cannot miss the call any more and is granted a slot in order of arrival.
+//
+// # Decisions
+//
+// Scores are arrival times in µs by Redis' clock, each above the last one and above
+// the highest any asking edge has seen: a failover that lost a second, or a clock
+// that went back, makes no tie and no inversion. They are integers below 2^53 and
+// become text by '%.0f' only.
+//
+// Pace is GCRA without burst over the instants of admission, and those standing by
+// are granted ahead, up to two and a half ticks: the instant is in the slot, and the
+// pass cannot be had before it. So the rate is exact in every window whoever polls
+// when; a late tick makes no gap; a pause stops admissions within half a second of
+// its last look ahead. The last instant is remembered, not the next one, so that a
+// raised rate counts at once. The spacing is rounded up to a quarter of a µs, the
+// grain of a double at this magnitude: at most 0.5 % below a rate of a million a
+// minute, and never above.
+//
+// Invitations go out until as many fans are expected to come as the free slots and
+// ten seconds of the rate can take. An invitation unanswered for ten seconds counts
+// only as much as late ones have been worth lately. Counted in full until the window
+// ends, those who never come would fill the quota: with 30 % of them at 30 a minute
+// less than a third of the rate would be reached. Too many invitations cost only
+// standing by; cap and rate are kept at the claim and by nothing else.
+//
+// A missed call is forgiven once: joining again gives the old score back, a second
+// miss leads to the tail. Leaving and finished visits lead to the tail. During a
+// pause, or without reports, no invitation runs out, and after either each gets a
+// whole window more. A fan who claims during them stands by.
+//
+// A slot is a lease of pass life + longest session. An admitted fan asks for the pass
+// as often as needed and gets the same one, as its id is made of place and instant.
+// Once it has expired it is renewed under the same id, at most five times, and the lease
+// with it: a session may begin as late as the pass ends and must not outlive its slot.
+// Only PutReport frees a slot early, and only as it was read.
+// Leaving the line does not free a slot either.
+//
+// Modes: fifo; reject takes no new places and admits nobody; passthrough has no
+// line: a join is called at once, its claim admits at once, cap, rate and reports
+// ignored, and whoever waited before is let in as they claim. A room in any state
+// but closed takes places; only in open it calls. A reset (Run raised) ends all
+// places, but no visit.
+//
+// The place token holds everything a pass needs, so that a claim reads nothing but
+// the line. The member is a hash of room and fan, the customer one of the fan; neither
+// uses a secret, because a rotated secret must not make a fan a stranger. Both are
+// safe to show as long as the fan's id is hard to guess: cookies are 128 random
+// bits; an API client should use a random Idempotency-Key.
+//
+// # Polls
+//
+// A board is one reading of a room, immutable, read each second. A poll checks its
+// token against a cache of verified ones and is answered from the board: exact for
+// the first thousand, interpolated between 256 samples behind. Redis is asked once
+// for a place at or below the watermark (it may have been called), one that left or
+// moved, and one younger than the board. The watermark comes with each tick's call, so
+// a page hears of its call within a tick and a poll. Positions shown never grow: the caller
+// sends the last one it showed under the same token. Without Redis the last board is told
+// and flagged; claims and joins fail, as memory never grants.
+//
+// Every structure but the line is bounded: places that left (10,000, of which the
+// 2,000 next to be called are shipped to edges; a fan further back who left and asks
+// with the old token may be told a number), forgivable misses (50,000). A waiting fan costs one
+// member of one sorted set. No script loops over the line, each stays in the room's
+// hash slot, and each may run twice: the client sends a script again when a reply is lost.
 package queue

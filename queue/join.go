@@ -31,6 +31,9 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	case "waiting", "called", "admitted":
 		p.score, p.run = number(reply, 1), int(number(reply, 4))
 		r.saw(p.score)
+		if code != string(Waiting) {
+			r.passed(p.score)
+		}
 		st := standing{status: Status(code), score: p.score, rank: int(number(reply, 2)), due: number(reply, 5)}
 		v := l.view(b, p, st)
 		v.Token = l.sign(p)

@@ -90,6 +90,7 @@ type Line struct {
 	rooms   map[string]*room // by name; under roomsMu
 	look    sync.Mutex
 	looked  time.Time // when the list of rooms was last read; under look
+	lookErr error     // how that went; under look
 }
 
 // New checks the options; it starts nothing and asks Redis nothing.

@@ -54,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// called counts what one step did: {more, leases, missed, granted, invited}.
+// called counts what one step did: {more, leases, missed, granted, invited, …}.
 func (m *metrics) called(room string, reply []any) {
 	for i, c := range []*prometheus.CounterVec{m.leases, m.missed, m.admissions, m.invitations} {
 		if n := number(reply, i+1); n > 0 {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -104,6 +103,10 @@ func TestStandByIsServedInArrivalOrder(t *testing.T) {
 		}
 	}
 	set(t, l, room, func(s *Settings) { s.RatePerMinute = 60_000 })
+	// Slots are free and the rate's turn has come, but others came first.
+	if _, err := l.Claim(t.Context(), room, tokens[49]); !isStandBy(err) {
+		t.Fatalf("the last in line claims past the others: %v", err)
+	}
 	eventually(t, 5*time.Second, "all admitted", func() bool {
 		step(t, l, room)
 		return len(slotsOf(t, l, room)) == 50
@@ -118,105 +121,30 @@ func TestStandByIsServedInArrivalOrder(t *testing.T) {
 	}
 }
 
-func TestQ9_APauseStopsEveryEdgeWithinASecond(t *testing.T) {
-	t.Parallel()
-	rdb := ownRedis(t)
-	lines := []*Line{newLine(t, rdb), newLine(t, rdb)}
-	room := openRoom(t, lines[0], 600, 1000)
-	tokens := crowd(t, lines[0], room, 300)
-	run(t, room, lines...)
-	eventually(t, 5*time.Second, "somebody is called", func() bool { return status(t, lines[1], room, tokens[0]).Status == Called })
-	for _, token := range tokens[:50] { // many stand by
-		_, _ = lines[1].Claim(t.Context(), room, token)
-	}
-	eventually(t, 5*time.Second, "some are admitted", func() bool { return len(slotsOf(t, lines[0], room)) > 3 })
-
-	set(t, lines[0], room, func(s *Settings) { s.State = "paused" })
-	stopped := time.Now()
-	called, err := rdb.ZCard(t.Context(), lines[0].own(room).keys[kCalled]).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := len(slotsOf(t, lines[0], room))
-	// A fan who was admitted before the pause still gets the pass.
-	if _, err := lines[1].Claim(t.Context(), room, tokens[0]); err != nil {
-		t.Errorf("admitted before the pause, asked after it: %v", err)
-	}
-	if _, err := lines[1].Claim(t.Context(), room, tokens[40]); !errors.Is(err, ErrRoomPaused) && !isStandBy(err) {
-		t.Errorf("claim in a paused room: %v", err)
-	}
-	eventually(t, 5*time.Second, "the other edge tells of the pause", func() bool {
-		v, err := lines[1].Room(room)
-		return err == nil && v.State == "paused"
-	})
-	if took := time.Since(stopped); took > 2*time.Second {
-		t.Errorf("the other edge showed the pause after %s", took)
-	}
-	for _, at := range grantsOf(t, lines[0], room) {
-		if time.UnixMicro(at).After(stopped.Add(time.Second)) {
-			t.Errorf("an admission %s after the pause", time.UnixMicro(at).Sub(stopped))
-		}
-	}
-	after, err := rdb.ZCard(t.Context(), lines[0].own(room).keys[kCalled]).Result()
-	if err != nil || after > called || len(slotsOf(t, lines[0], room)) != before {
-		t.Errorf("after the pause %d called (before %d), %d inside (before %d), %v",
-			after, called, len(slotsOf(t, lines[0], room)), before, err)
-	}
-	set(t, lines[1], room, func(s *Settings) { s.State = "open" })
-	eventually(t, 5*time.Second, "it goes on", func() bool { return len(slotsOf(t, lines[0], room)) > before })
-}
-
-func TestAPauseCostsNobodyTheirCall(t *testing.T) {
-	t.Parallel()
-	l := newLine(t, dial(t, ""), func(o *Options) { o.ClaimWindow = 50 * time.Millisecond })
-	room := openRoom(t, l, 600, 10)
-	fan := join(t, l, room, "fan")
-	step(t, l, room)
-	set(t, l, room, func(s *Settings) { s.State = "paused" })
-	due, err := l.rdb.ZScore(t.Context(), l.own(room).keys[kDue], memberOf(t, l, room, fan.Token)).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 5*time.Second, "the window is over", func() bool { return time.Now().UnixMicro() > int64(due) })
-	step(t, l, room)
-	l.opts.ClaimWindow = time.Minute // the grace after the pause
-	set(t, l, room, func(s *Settings) { s.State = "open" })
-	step(t, l, room)
-	if v := status(t, l, room, fan.Token); v.Status != Called || time.Until(v.CalledUntil) < 30*time.Second {
-		t.Errorf("after the pause: %+v", v)
-	}
-}
-
-func TestWithoutAFreshReportNobodyIsCalledOrAdmitted(t *testing.T) {
+// The cap is lowered below the number of those called: nobody gets in beyond it,
+// neither by a claim nor from standing by.
+func TestALoweredCapCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, dial(t, ""))
-	room := openRoom(t, l, 600, 10)
-	first, second := join(t, l, room, "first"), join(t, l, room, "second")
-	state := l.own(room).keys[kState]
-	old := fmt.Sprint(time.Now().Add(-l.opts.ReportTTL - time.Second).UnixMicro())
-	stale := func() { l.rdb.HSet(t.Context(), state, "report", old) }
-	stale()
+	room := openRoom(t, l, 60_000, 4)
+	tokens := crowd(t, l, room, 4)
 	step(t, l, room)
-	if b := refresh(t, l, room); b.view.Called != 0 || l.roomView(b).InventoryOK {
-		t.Errorf("%d called without a report, inventory shown as known: %v", b.view.Called, l.roomView(b).InventoryOK)
-	}
-	report(t, l, room)
-	step(t, l, room)
-	claim(t, l, room, first.Token)
-	stale()
-	if _, err := l.Claim(t.Context(), room, second.Token); !isStandBy(err) {
-		t.Errorf("claim without a report: %v", err)
-	}
-	step(t, l, room)
-	if n := len(slotsOf(t, l, room)); n != 1 {
-		t.Errorf("%d inside", n)
-	}
-	report(t, l, room)
-	eventually(t, 5*time.Second, "the stand-by is admitted", func() bool {
+	claim(t, l, room, tokens[0])
+	set(t, l, room, func(s *Settings) { s.Cap = 1 })
+	for _, token := range tokens[1:] {
+		if _, err := l.Claim(t.Context(), room, token); !isStandBy(err) {
+			t.Errorf("claim beyond the cap: %v", err)
+		}
 		step(t, l, room)
-		_, err := l.Claim(t.Context(), room, second.Token)
-		return err == nil
-	})
+	}
+	if n := len(slotsOf(t, l, room)); n != 1 {
+		t.Errorf("%d inside, cap 1", n)
+	}
+	set(t, l, room, func(s *Settings) { s.Cap = 2 })
+	step(t, l, room)
+	if s := slotsOf(t, l, room); len(s) != 2 || s[memberOf(t, l, room, tokens[1])].jti == "" {
+		t.Errorf("one slot more: %v", s)
+	}
 }
 
 func TestTheCapHoldsWhateverTheRate(t *testing.T) {
@@ -271,4 +199,39 @@ func TestAHigherRateCountsAtOnce(t *testing.T) {
 		_, err := l.Claim(t.Context(), room, second.Token)
 		return err == nil
 	})
+}
+
+// A window is long, so that a fan has time; the line must not wait it out.
+func TestTheSilentAreCountedLessAfterAWhile(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 600, 10)
+	tokens := crowd(t, l, room, 60)
+	r := l.own(room)
+	step(t, l, room)
+	step(t, l, room)
+	if b := refresh(t, l, room); b.view.Called != 10 {
+		t.Fatalf("%d called for 10 slots", b.view.Called)
+	}
+	for _, token := range tokens[:10] { // as if they had been silent for a while
+		due := time.Now().Add(l.opts.ClaimWindow - inviteAhead - time.Second)
+		if err := l.rdb.ZAdd(t.Context(), r.keys[kDue], z(due.UnixMicro(), memberOf(t, l, room, token))).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(t, l, room)
+	b := refresh(t, l, room)
+	if b.view.Called < 13 || b.view.Called > 20 {
+		t.Errorf("%d called while ten are silent", b.view.Called)
+	}
+	// The late ones come all the same, and keep their order.
+	claim(t, l, room, tokens[0])
+	late, err := l.rdb.HGet(t.Context(), r.keys[kState], "late").Float64()
+	if err != nil || late != 1 {
+		t.Errorf("a late claim was not learnt: %v, %v", late, err)
+	}
+	_, _ = l.Claim(t.Context(), room, tokens[b.view.Called-1])
+	if late, _ := l.rdb.HGet(t.Context(), r.keys[kState], "late").Float64(); late >= 1 {
+		t.Errorf("a prompt claim counts as late: %v", late)
+	}
 }

@@ -23,7 +23,7 @@ const (
 	tokenVersion  = 1
 	flagBound     = 1
 	tokenHead     = 1 + 1 + 4 + 8 + 16 + 16
-	maxTokenBytes = 320 // of text; a real one has at most 247. Longer ones are refused unread
+	maxTokenBytes = 320 // of text; a real one has at most 231. Longer ones are refused unread
 )
 
 type member [16]byte

@@ -25,7 +25,7 @@ func text(reply []any, i int) string {
 // number is the i-th element as an integer; 0 when it is absent, nil or empty.
 func number(reply []any, i int) int64 { return parseScore(text(reply, i)) }
 
-// real is the i-th element as a float; 0 when it is absent, nil or empty.
+// realNumber is the i-th element as a float; 0 when it is absent, nil or empty.
 func realNumber(reply []any, i int) float64 {
 	f, err := strconv.ParseFloat(text(reply, i), 64)
 	if err != nil {

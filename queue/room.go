@@ -20,15 +20,22 @@ type room struct {
 	keys  []string
 	board atomic.Pointer[board] // nil until first read
 	floor atomic.Int64          // the highest score this edge has seen
+	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's
 	mu    sync.Mutex            // one refresh at a time
 }
 
 // saw raises the floor: a Redis that lost its last second, or whose clock went
 // back, must not hand out a score that somebody ahead already has.
-func (r *room) saw(score int64) {
+func (r *room) saw(score int64) { raise(&r.floor, score) }
+
+// passed raises the watermark ahead of the next board: who was just called or
+// admitted by this edge must not be told a moment later that they wait.
+func (r *room) passed(score int64) { raise(&r.mark, score) }
+
+func raise(v *atomic.Int64, to int64) {
 	for {
-		old := r.floor.Load()
-		if score <= old || r.floor.CompareAndSwap(old, score) {
+		old := v.Load()
+		if to <= old || v.CompareAndSwap(old, to) {
 			return
 		}
 	}
@@ -46,14 +53,14 @@ func (l *Line) room(ctx context.Context, name string) (*room, *board, error) {
 	l.look.Lock()
 	defer l.look.Unlock()
 	if time.Since(l.looked) > 250*time.Millisecond {
-		err := l.refreshAll(ctx)
+		l.lookErr = l.refreshAll(ctx)
 		l.looked = time.Now()
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrStale, err)
-		}
 	}
 	if r, b := l.known(name); b != nil {
 		return r, b, nil
+	}
+	if l.lookErr != nil { // as long as nobody could look, nobody may say there is no such room
+		return nil, nil, fmt.Errorf("%w: %w", ErrStale, l.lookErr)
 	}
 	return nil, nil, ErrUnknownRoom
 }
@@ -139,6 +146,7 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 	}
 	b := readBoard(r.name, reply, time.Now())
 	r.saw(b.last)
+	r.passed(b.mark)
 	r.board.Store(b)
 	l.metrics.observe(b)
 	return nil

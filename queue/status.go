@@ -35,10 +35,11 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 		return View{}, ErrOldRun
 	}
 	var st standing
-	if b.knows(p) {
+	mark := r.mark.Load()
+	if b.knows(p, mark) {
 		st = standing{status: Waiting, score: p.score, rank: b.position(p.score) - 1}
 	} else if st, err = l.lookUp(ctx, r, b, p); err != nil {
-		if st, err = lastKnown(b, p, shown, err); err != nil {
+		if st, err = lastKnown(b, p, mark, shown, err); err != nil {
 			return View{}, err
 		}
 	}
@@ -55,11 +56,11 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 
 // lastKnown answers without Redis: what memory has for a place above the
 // watermark, what was shown before for one near the head.
-func lastKnown(b *board, p place, shown int, cause error) (standing, error) {
+func lastKnown(b *board, p place, mark int64, shown int, cause error) (standing, error) {
 	switch {
 	case errors.Is(cause, context.Canceled):
 		return standing{}, cause
-	case p.score > b.mark:
+	case p.score > mark:
 		return standing{status: Waiting, score: p.score, rank: b.position(p.score) - 1}, nil
 	case shown > 0:
 		return standing{status: Waiting, score: p.score, rank: shown - 1}, nil

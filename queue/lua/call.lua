@@ -3,13 +3,14 @@
 -- by, and invites from the head of the line.
 -- KEYS  as in keys.go
 -- ARGV  1 claim window (µs)  2 pass life (µs)  3 lease (µs)  4 report TTL (µs)
---       5 grant lookahead (µs)  6 invitation lookahead (µs)  7 bound of each loop
+--       5 grant lookahead (µs)  6 invitation lookahead (µs), after which a claim is late
+--       7 bound of each loop
 --       8 most missed places remembered
--- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited}
+-- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited, watermark}
 local window, passlife, lease = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local bound = tonumber(ARGV[7])
 local now, r = clock(), room()
-if not r then return { 0, 0, 0, 0, 0 } end
+if not r then return { 0, 0, 0, 0, 0, '0' } end
 
 local over = redis.call('ZRANGEBYSCORE', k_inside, '-inf', f(now), 'LIMIT', 0, bound)
 for _, m in ipairs(over) do
@@ -19,12 +20,12 @@ end
 local pass = r.mode == 'passthrough'
 local fresh = now - num(k_state, 'report') <= tonumber(ARGV[4])
 if r.state ~= 'open' or r.mode == 'reject' or not (pass or fresh and r.rate > 0 and r.cap > 0) then
-  return { #over == bound and 1 or 0, #over, 0, 0, 0 }
+  return { #over == bound and 1 or 0, #over, 0, 0, 0, redis.call('HGET', k_state, 'mark') or '0' }
 end
 
 -- Missed calls. Shares decay by 1 % an event, so a bad minute is forgotten.
-local st = redis.call('HMGET', k_state, 'noshow', 'show', 'grace', 'grant', 'mark')
-local noshow, show = tonumber(st[1] or 0), tonumber(st[2] or 0)
+local st = redis.call('HMGET', k_state, 'noshow', 'show', 'grace', 'grant', 'mark', 'late')
+local noshow, show, late = tonumber(st[1] or 0), tonumber(st[2] or 0), tonumber(st[6] or 0)
 local missed = {}
 if now >= tonumber(st[3] or 0) then
   missed = redis.call('ZRANGEBYSCORE', k_due, '-inf', f(now), 'LIMIT', 0, bound)
@@ -35,9 +36,12 @@ for _, m in ipairs(missed) do
   redis.call('ZREM', k_due, m)
   -- A place that was restored once and missed again goes to the tail next time.
   if score and redis.call('ZREM', k_restored, m) == 0 then redis.call('ZADD', k_missed, score, m) end
-  noshow, show = noshow * 0.99 + 1, show * 0.99
+  noshow, show, late = noshow * 0.99 + 1, show * 0.99, late * 0.99
 end
-if #missed > 0 then trim(k_missed, tonumber(ARGV[8])) end
+if #missed > 0 then
+  trim(k_missed, tonumber(ARGV[8]))
+  redis.call('HSET', k_state, 'noshow', g(noshow), 'show', g(show), 'late', g(late))
+end
 
 -- Grants, in score order, each at its own instant: spacing does not depend on
 -- when anybody polls, and the rate is met although this runs only now and then.
@@ -50,23 +54,26 @@ while granted < bound and (pass or free > 0) do
   if not head[1] then break end
   grant(head[1], head[2], at, passlife, lease)
   last, free, granted = at, free - 1, granted + 1
-  noshow, show = noshow * 0.99, show * 0.99 + 1
 end
 if granted > 0 then redis.call('HSET', k_state, 'grant', g(last)) end
 
--- Invitations: enough that the slots and the next seconds of the rate find takers,
--- more when some of the called do not come. Ten shows are taken for granted.
-local share = math.min(0.5, noshow / (noshow + show + 10))
+-- Invitations: until as many are expected to come as the slots and the next
+-- seconds of the rate can take. Those standing by have come; of the fresh
+-- invitations some will not; of those unanswered for long few will, and counting
+-- them in full for a whole window would starve the rate. Priors: ten came, half of
+-- ten late ones came.
 local want = bound
 if not pass then
-  want = 0
-  if free > 0 then
-    local paced = math.max(1, r.rate / 60 * tonumber(ARGV[6]) / 1000000)
-    want = math.ceil(math.min(free, paced) / (1 - share)) - redis.call('ZCARD', k_called)
-  end
+  local share = math.min(0.5, noshow / (noshow + show + 10))
+  local tardy = (late + 5) / (late + noshow + 10)
+  local unanswered = redis.call('ZCARD', k_due)
+  local recent = redis.call('ZCOUNT', k_due, f(now + window - tonumber(ARGV[6])), '+inf')
+  local expected = redis.call('ZCARD', k_standby) + recent * (1 - share) + (unanswered - recent) * tardy
+  local paced = math.max(1, r.rate / 60 * tonumber(ARGV[6]) / 1000000)
+  want = free > 0 and math.floor((math.min(free, paced) - expected) / (1 - share) + 0.5) or 0
 end
 want = math.min(want, bound)
-local invited = 0
+local invited, mark = 0, st[5] or '0' -- as text
 if want > 0 then
   local head = redis.call('ZRANGE', k_wait, 0, want - 1, 'WITHSCORES')
   local due = f(now + window)
@@ -77,10 +84,11 @@ if want > 0 then
   end
   if invited > 0 then
     redis.call('ZREMRANGEBYRANK', k_wait, 0, invited - 1)
-    local mark = tonumber(head[#head])
-    if mark > tonumber(st[5] or 0) then redis.call('HSET', k_state, 'mark', head[#head]) end
+    if tonumber(head[#head]) > tonumber(mark) then
+      mark = head[#head]
+      redis.call('HSET', k_state, 'mark', mark)
+    end
   end
 end
-if #missed + granted > 0 then redis.call('HSET', k_state, 'noshow', g(noshow), 'show', g(show)) end
 local more = #over == bound or #missed == bound or granted == bound or invited == bound
-return { more and 1 or 0, #over, #missed, granted, invited }
+return { more and 1 or 0, #over, #missed, granted, invited, mark }

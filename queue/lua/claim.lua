@@ -3,6 +3,7 @@
 -- KEYS  as in keys.go
 -- ARGV  1 member  2 run of the token  3 pass life (µs)  4 lease (µs)
 --       5 report TTL (µs)  6 most renewals of a pass
+--       7 claim window (µs)  8 a claim is late after (µs)
 -- returns {'unknown'} | {'oldrun'} | {'closed'} | {'wait'} | {'expired'}
 --         {'paused'}                                  standing by from now on
 --         {'standby', ask again in (µs), first (1|0)} standing by, the window has stopped
@@ -41,8 +42,15 @@ if not score then
   return { 'expired' }
 end
 
+local due = tonumber(redis.call('ZSCORE', k_due, member) or nil)
+if due then -- the first claim of this call: learn how many come, and how many late
+  local st = redis.call('HMGET', k_state, 'noshow', 'show', 'late')
+  local late = due - now < tonumber(ARGV[7]) - tonumber(ARGV[8]) and 1 or 0
+  redis.call('HSET', k_state, 'noshow', g((st[1] or 0) * 0.99), 'show', g((st[2] or 0) * 0.99 + 1),
+    'late', g((st[3] or 0) * 0.99 + late))
+  redis.call('ZREM', k_due, member)
+end
 local first = redis.call('ZADD', k_standby, score, member)
-redis.call('ZREM', k_due, member)
 if r.state ~= 'open' then return { 'paused' } end
 
 local ahead = redis.call('ZRANK', k_standby, member)

@@ -42,7 +42,6 @@ end
 
 score = f(math.max(now, num(k_state, 'last') + 1, tonumber(ARGV[2]) + 1))
 redis.call('HSET', k_state, 'last', score)
-redis.call('ZREM', k_restored, member)
 if r.mode == 'passthrough' then -- no line: called on arrival
   redis.call('ZADD', k_called, score, member)
   redis.call('ZADD', k_due, f(now + tonumber(ARGV[3])), member)

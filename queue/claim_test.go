@@ -1,0 +1,154 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestAMissedCallIsForgivenOnce(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""), func(o *Options) { o.ClaimWindow = time.Millisecond })
+	room := openRoom(t, l, 60, 1)
+	fan := join(t, l, room, "fan")
+	other := join(t, l, room, "other")
+	miss := func() {
+		t.Helper()
+		eventually(t, 5*time.Second, "the call is missed", func() bool {
+			step(t, l, room)
+			return status(t, l, room, fan.Token).Status == Expired
+		})
+	}
+	miss()
+	if _, err := l.Claim(t.Context(), room, fan.Token); !errors.Is(err, ErrExpired) {
+		t.Errorf("claim after a missed call: %v", err)
+	}
+	back := join(t, l, room, "fan")
+	if back.Token != fan.Token || back.Position != 1 || back.Created {
+		t.Errorf("after one missed call: %+v", back)
+	}
+	miss()
+	tail := join(t, l, room, "fan")
+	if tail.Token == fan.Token || !tail.Created {
+		t.Errorf("after two missed calls the old place came back: %+v", tail)
+	}
+	p, _ := l.verify(room, tail.Token)
+	q, _ := l.verify(room, other.Token)
+	if p.score <= q.score {
+		t.Error("not behind everybody")
+	}
+	// The old token is the same fan's: it shows the place as it is now, under a new token.
+	if v := status(t, l, room, fan.Token); v.Status != Expired && v.Token != tail.Token {
+		t.Errorf("the token of before shows %+v", v)
+	}
+}
+
+func TestWhoLeavesStartsAtTheTail(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 0, 1)
+	fan := join(t, l, room, "fan")
+	join(t, l, room, "other")
+	for range 2 {
+		if err := l.Leave(t.Context(), room, fan.Token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refresh(t, l, room)
+	if v := status(t, l, room, fan.Token); v.Status != Left || v.Position != 0 {
+		t.Errorf("after leaving: %+v", v)
+	}
+	back := join(t, l, room, "fan")
+	if back.Position != 2 || !back.Created {
+		t.Errorf("joined after leaving: %+v", back)
+	}
+	refresh(t, l, room)
+	if v := status(t, l, room, fan.Token); v.Position != 2 || v.Token != back.Token {
+		t.Errorf("the token of before shows %+v", v)
+	}
+	if v := status(t, l, room, back.Token); v.Position != 2 {
+		t.Errorf("the new token shows %+v", v)
+	}
+}
+
+func TestQ13_AsLongAsTheReplyIsLostTheSamePassComes(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60, 5)
+	fan := join(t, l, room, "fan")
+	step(t, l, room)
+	first := claim(t, l, room, fan.Token)
+	if !first.First {
+		t.Error("the first claim does not say so")
+	}
+	for range 5 { // the client library, the browser and the fan try again
+		again := claim(t, l, room, fan.Token)
+		if again.First {
+			t.Error("counted twice")
+		}
+		again.First = true
+		if again != first {
+			t.Fatalf("got %+v\nfirst %+v", again, first)
+		}
+	}
+	if b := refresh(t, l, room); b.view.Admitted != 1 || b.view.Inside != 1 {
+		t.Errorf("admitted %d, inside %d, want 1 and 1", b.view.Admitted, b.view.Inside)
+	}
+	if v := status(t, l, room, fan.Token); v.Status != Admitted {
+		t.Errorf("status %s", v.Status)
+	}
+	if v := join(t, l, room, "fan"); v.Status != Admitted || v.Token != fan.Token {
+		t.Errorf("joined again while inside: %+v", v)
+	}
+}
+
+func TestAnUnusedPassIsRenewedUnderTheSameIdWithItsLease(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60, 5)
+	fan := join(t, l, room, "fan")
+	step(t, l, room)
+	first := claim(t, l, room, fan.Token)
+	r := l.own(room)
+	m := memberOf(t, l, room, fan.Token)
+	last := first
+	for n := range maxRenewals {
+		expire(t, l, room, m)
+		if err := l.rdb.ZAdd(t.Context(), r.keys[kInside], z(time.Now().Add(10*time.Second).UnixMicro(), m)).Err(); err != nil {
+			t.Fatal(err) // and its lease nearly over
+		}
+		next := claim(t, l, room, fan.Token)
+		if next.JTI != first.JTI || next.GrantedAt != first.GrantedAt || !next.ExpiresAt.After(last.ExpiresAt.Add(-time.Second)) || next.First {
+			t.Fatalf("renewal %d: %+v", n+1, next)
+		}
+		lease, err := l.rdb.ZScore(t.Context(), r.keys[kInside], m).Result()
+		if err != nil || time.UnixMicro(int64(lease)).Before(next.ExpiresAt.Add(l.opts.SlotLease-l.opts.PassLife-2*time.Second)) {
+			t.Fatalf("a session opened with the renewed pass may outlive the lease (%v)", err)
+		}
+		last = next
+	}
+	expire(t, l, room, m)
+	if _, err := l.Claim(t.Context(), room, fan.Token); !errors.Is(err, ErrExpired) {
+		t.Errorf("renewed for ever: %v", err)
+	}
+}
+
+func memberOf(t *testing.T, l *Line, room string, token Token) string {
+	t.Helper()
+	p, err := l.verify(room, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(p.member[:])
+}
+
+// expire turns the clock of one pass back.
+func expire(t *testing.T, l *Line, room, m string) {
+	t.Helper()
+	s := slotsOf(t, l, room)[m]
+	text := fmt.Sprintf("%s|%d|%d|%d|%d", s.jti, s.granted, s.granted, s.score, s.renewals)
+	if err := l.rdb.HSet(t.Context(), l.own(room).keys[kSlots], m, text).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
