@@ -151,7 +151,7 @@ func (rs *Rooms) Change(ctx context.Context, actor, id string, c RoomChange) (Ro
 func saveRoom(ctx context.Context, tx pgx.Tx, actor string, before Room, after *Room) error {
 	err := tx.QueryRow(ctx, `
 		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4,
-		       version = version + 1, updated_at = clock_timestamp()
+		       version = GREATEST(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = clock_timestamp()
 		 WHERE room_id = $1
 		RETURNING version, updated_at`, after.ID, after.State, after.RatePerMinute, after.Cap).
 		Scan(&after.Version, &after.UpdatedAt)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,8 +69,12 @@ func TestRoomChangeIsAuditedOnceAndVersioned(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	pool, rooms := aRoom(t, "open")
+	before, err := rooms.Get(ctx, "hall")
+	if err != nil || before.Version < time.Now().Add(-time.Hour).UnixMicro() {
+		t.Fatalf("a new room's version lies behind a former database's: %+v, %v", before, err)
+	}
 	got, err := rooms.Change(ctx, "ann", "hall", booking.RoomChange{State: ptr("paused"), RatePerMinute: ptr(120), Cap: ptr(20)})
-	if err != nil || got.State != "paused" || got.RatePerMinute != 120 || got.Cap != 20 || got.Version != 2 {
+	if err != nil || got.State != "paused" || got.RatePerMinute != 120 || got.Cap != 20 || got.Version <= before.Version {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	same, err := rooms.Change(ctx, "bob", "hall", booking.RoomChange{State: ptr("paused"), Cap: ptr(20)})
@@ -130,10 +135,8 @@ func TestRoomChangesRace(t *testing.T) {
 	close(gate)
 	wg.Wait()
 	slices.Sort(versions)
-	for i, v := range versions {
-		if v != int64(i+2) {
-			t.Fatalf("versions %v, want 2 to %d", versions, operators+1)
-		}
+	if n := len(slices.Compact(slices.Clone(versions))); n != operators {
+		t.Fatalf("%d versions for %d changes: %v", n, operators, versions)
 	}
 	var logged int
 	if err := pool.QueryRow(ctx, `SELECT count(DISTINCT detail->'after'->>'version') FROM audit_log`).Scan(&logged); err != nil || logged != operators {
@@ -141,7 +144,7 @@ func TestRoomChangesRace(t *testing.T) {
 	}
 	// The last of both kinds stands: neither kind overwrote the other with what it had read.
 	list, err := rooms.List(ctx)
-	if err != nil || len(list) != 1 || list[0].Cap < 100 || list[0].RatePerMinute < 100 || list[0].Version != operators+1 {
+	if err != nil || len(list) != 1 || list[0].Cap < 100 || list[0].RatePerMinute < 100 || list[0].Version != versions[operators-1] {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

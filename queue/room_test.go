@@ -159,3 +159,21 @@ func TestScriptsSurviveAColdCache(t *testing.T) {
 	flush()
 	refresh(t, l, room)
 }
+
+// A booking role that moved to another address keeps its rooms' rows: the address
+// follows without a new version, or every called fan is sent to nowhere.
+func TestBookingURLMovesWithoutAVersion(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60, 1)
+	s := Settings{
+		Room: room, Title: "Hall", Mode: "fifo", State: "open", RatePerMinute: 60, Cap: 1, Run: 1, Version: 1,
+		BookingURL: "http://moved.test",
+	}
+	if err := l.PutSettings(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := l.Room(room); err != nil || v.BookingURL != "http://moved.test" {
+		t.Errorf("booking URL %q, %v", v.BookingURL, err)
+	}
+}

@@ -39,7 +39,8 @@ func (s Settings) validate() error {
 }
 
 // PutSettings ships a room's settings and adds it to the list of rooms. By
-// version: an older one never overwrites a newer, the same one changes nothing.
+// version: an older one never overwrites a newer, the same one changes nothing but
+// the booking URL.
 // Scripts read the settings in Redis, so a pause stops every edge with this call.
 func (l *Line) PutSettings(ctx context.Context, s Settings) error {
 	if err := s.validate(); err != nil {

@@ -28,7 +28,7 @@ func TestAHoldOverHTTP(t *testing.T) {
 	}
 	lost := h.do("POST", "/v1/showtimes/show/holds", map[string]any{"seats": []string{"B1", "B2"}}, bearer(bob)...)
 	lost.want(409, "seats-unavailable")
-	if got := lost.doc()["seats"]; len(got.([]any)) != 1 || got.([]any)[0] != "B2" {
+	if !strings.Contains(string(lost.body), `"seats":["B2"]`) {
 		t.Errorf("lost: %s", lost.body)
 	}
 	h.do("GET", "/v1/holds/"+id, nil, bearer(ann)...).want(200, "")

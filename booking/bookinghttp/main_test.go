@@ -165,7 +165,7 @@ func (h *house) do(method, path string, body any, headers ...string) reply {
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for i := 0; i < len(headers); i += 2 {
+	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	client := http.Client{

@@ -29,7 +29,6 @@ type shopPage struct {
 	LineURL  string         `json:"lineUrl"`
 	Session  bool           `json:"session"` // false: look, but choose nothing
 	Showtime shopShowtime   `json:"showtime"`
-	Stream   bool           `json:"stream"` // live deltas are served
 }
 
 type shopShowtime struct {

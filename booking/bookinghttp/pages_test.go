@@ -80,8 +80,8 @@ func TestWhatABookingShows(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 1, 20, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		name       string
-		b          payment.Booking
+		name      string
+		b         payment.Booking
 		show, why string
 	}{
 		{"M4_asked", payment.Booking{State: "PENDING", Payment: payment.Payment{State: "PENDING"}, HoldExpiresAt: now.Add(time.Minute)}, showChecking, ""},
@@ -143,6 +143,9 @@ func TestEveryBookingPageRenders(t *testing.T) {
 				if !strings.Contains(body, w) {
 					t.Errorf("%s in %s: no %q", show, l.Code, w)
 				}
+			}
+			if strings.Contains(body, "no value") {
+				t.Errorf("%s in %s: a message lacks a value", show, l.Code)
 			}
 			// 19:00 UTC in July is 20:00 in Lisbon, whatever the server's zone is.
 			if !strings.Contains(body, "20:00") && !strings.Contains(body, "8:00") {

@@ -124,10 +124,8 @@ func (s *Server) reader(c *fiber.Ctx) (booking.Session, error) {
 	if token == "" {
 		return booking.Session{}, errSessionMissing
 	}
-	if basehttp.BearerToken(c) == "" {
-		if err := s.ownPage(c); err != nil {
-			return booking.Session{}, err
-		}
+	if err := s.ownPage(c); err != nil {
+		return booking.Session{}, err
 	}
 	ctx, cancel := s.within()
 	defer cancel()

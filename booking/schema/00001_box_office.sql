@@ -13,7 +13,9 @@ CREATE TABLE room (
     valve           text NOT NULL DEFAULT 'fixed' CHECK (valve IN ('fixed', 'adaptive')),
     opens_at        timestamptz,
     run             integer NOT NULL DEFAULT 1 CHECK (run > 0), -- raised by an operator's reset: older places end
-    version         bigint NOT NULL DEFAULT 1,                  -- raised by every change; the bridge ships by it
+    -- Raised by every change, never below the clock in microseconds: the bridge ships by it, and a database
+    -- made anew must not stay behind what a Redis remembers of the one before.
+    version         bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 

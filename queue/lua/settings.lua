@@ -2,9 +2,16 @@
 -- KEYS  as in keys.go
 -- ARGV  1 version  2 run  3 mode  4 state  5 rate per minute  6 cap  7 title
 --       8 opens at (µs, 0: none)  9 booking URL  10 claim window (µs)
--- returns 1 written | 0 this version or a newer one is there already
-local old = redis.call('HMGET', k_settings, 'version', 'run', 'state')
-if old[1] and tonumber(old[1]) >= tonumber(ARGV[1]) then return 0 end
+-- returns 1 written | 0 this version (with this address) or a newer one is there already
+local old = redis.call('HMGET', k_settings, 'version', 'run', 'state', 'url')
+if old[1] and tonumber(old[1]) > tonumber(ARGV[1]) then return 0 end
+if old[1] and tonumber(old[1]) == tonumber(ARGV[1]) then
+  -- The address is the booking role's configuration, not a part of the row: it
+  -- moves without a new version.
+  if old[4] == ARGV[9] then return 0 end
+  redis.call('HSET', k_settings, 'url', ARGV[9])
+  return 1
+end
 
 if old[2] and tonumber(old[2]) < tonumber(ARGV[2]) then
   -- The operator's reset ends all places. Those inside stay: they are visits, and

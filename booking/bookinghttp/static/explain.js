@@ -14,20 +14,20 @@
       }
       case 'ticket-limit':
         return say('limit', { limit: p.limit ?? 0, bought: p.bought ?? 0, held: p.held ?? 0, left: p.left ?? 0 });
-      case 'none-free-now': {
-        const left = p.free ?? p.available ?? p.left;
-        return left > 0 ? say('fewer', { n: left }) : say('nonefree', {}, 'watch');
-      }
+      case 'none-free-now':
+        if (!p.left) return say('nonefree', {});
+        return p.largestBlock < p.left ? say('apart', { n: p.largestBlock, left: p.left }) : say('fewer', { n: p.left });
       case 'sold-out': return say('soldout', {});
-      case 'too-many-seats': return say('toomany', { limit: p.limit ?? p.max ?? hall.max });
+      case 'too-many-seats': return say('toomany', { limit: p.max ?? hall.max });
       case 'too-many-requests': return say('slow', { n: Math.max(1, refusal.retryAfter) });
       case 'busy': case 'idempotency-in-progress': return say('busy', {}, 'again', 'info');
       case 'offline': return say('offline', {}, 'again', 'info');
-      case 'hold-expired': case 'hold-not-open': case 'unknown-hold': return say('expired', {}, 'again');
+      case 'hold-not-open': return say('paying', {}, 'pay', 'info');
+      case 'hold-expired': case 'unknown-hold': return say('expired', {}, 'again');
       case 'session-missing': case 'session-invalid': case 'session-ended': case 'wrong-room':
         return say(refusal.slug === 'session-ended' ? 'ended' : 'nosession', {}, 'line');
       case 'room-paused': case 'room-closed': return say('closed', {}, 'line');
-      case 'payment-unavailable': return say('nopay', {}, 'pay');
+      case 'payment-unavailable': return say('nopay', {}, 'again');
       default: return say('unknown', {}, 'again');
     }
   }

@@ -1,6 +1,6 @@
-// Live keeps a Hall's statuses fresh: the stream where there is one, the map by
-// ETag every two seconds where there is none or while it is broken. A hidden tab
-// rests and asks once when it is seen again.
+// Live keeps a Hall's statuses fresh: it asks for the map by its ETag every two
+// seconds, which costs next to nothing while nobody buys. A hidden tab rests, and
+// asks at once when it is seen again.
 (() => {
   'use strict';
   const { api } = window.Usher;
@@ -9,41 +9,24 @@
   class Live {
     // onSeats gets [{code, status}]; onState tells "live" or "stale".
     constructor(showtimeId, { etag, onSeats, onState }) {
-      Object.assign(this, { path: `/v1/showtimes/${encodeURIComponent(showtimeId)}/seats`, etag, onSeats, onState, misses: 0 });
-      document.addEventListener('visibilitychange', () => (document.hidden ? this.#rest() : this.#start()));
-      if (!document.hidden) this.#start();
+      Object.assign(this, { path: `/v1/showtimes/${encodeURIComponent(showtimeId)}/seats`, etag, onSeats, onState });
+      document.addEventListener('visibilitychange', () => this.#begin());
+      this.timer = setTimeout(() => this.#begin(), EVERY);
     }
 
-    #start() {
-      this.#rest();
-      this.running = true;
-      if (window.Usher.data.stream && this.misses < 3) this.#listen();
-      else this.#loop();
-    }
-    #rest() {
-      this.running = false;
+    #begin() {
       clearTimeout(this.timer);
-      this.source?.close();
-      this.source = null;
-    }
-    #listen() {
-      const source = this.source = new EventSource(`${this.path}/stream`);
-      const take = (e) => {
-        this.misses = 0;
-        this.onState('live');
-        this.onSeats(JSON.parse(e.data).seats ?? []);
-      };
-      for (const kind of ['snapshot', 'delta', 'message']) source.addEventListener(kind, take);
-      source.onerror = () => {
-        this.onState('stale');
-        // The browser reconnects by itself; only a stream that never works is given up.
-        if (++this.misses >= 3) this.#start();
-      };
+      if (!document.hidden) this.#loop();
     }
     async #loop() {
-      if (!this.running) return;
+      const round = this.round = {}; // a newer loop ends this one
+      const began = performance.now();
       await this.refresh();
-      if (this.running) this.timer = setTimeout(() => this.#loop(), EVERY + Math.random() * 300);
+      if (document.hidden || this.round !== round) return;
+      // A map that takes long to come is asked for less often: on a slow phone the
+      // stadium must not be all it does.
+      const wait = Math.max(EVERY, 3 * (performance.now() - began));
+      this.timer = setTimeout(() => this.#begin(), wait + Math.random() * 200);
     }
     // refresh asks once, now.
     async refresh() {
@@ -52,7 +35,7 @@
         this.onState('live');
         if (status === 304) return;
         this.etag = reply.headers.get('ETag');
-        this.onSeats(window.Usher.readMap(json).seats);
+        this.onSeats(json.seats);
       } catch {
         this.onState('stale');
       }

@@ -3,7 +3,8 @@
 // only near the screen: twenty thousand nodes would not move smoothly on a phone.
 (() => {
   'use strict';
-  const { t, svg, geometry: g, Viewport, polygon } = window.Usher;
+  const { t, svg, geometry: g, Viewport, polygon, drawFurniture } = window.Usher;
+  const { r, chair, cross, tick, wheelchair, patterns } = window.Usher.glyphs;
   const SEATS_FROM = 7;    // px between seats from which they are drawn one by one
   const NUMBERS_FROM = 21; // px from which numbers fit inside
   const TAP_FROM = 19;     // px from which a finger can aim; below it a tap comes closer first
@@ -22,9 +23,9 @@
         this.layers[name] = svg('g', { class: `layer-${name}`, 'aria-hidden': ['seats', 'sections'].includes(name) ? null : 'true' });
         this.world.append(this.layers[name]);
       }
-      root.append(this.#patterns(), this.world);
+      root.append(patterns(hall.pitch / 5), this.world);
       this.unit = hall.pitch;
-      this.#furniture();
+      this.layers.furniture.append(...drawFurniture(hall));
       this.#sections();
       this.view = new Viewport(root, { onChange: () => this.#moved(), onTap: (x, y, e) => this.#tapped(x, y, e) });
       this.view.setWorld(g.grow(hall.bounds, hall.pitch * 0.6), 46 / hall.pitch);
@@ -38,28 +39,6 @@
     }
 
     // ---- drawing ----------------------------------------------------------
-
-    #patterns() {
-      const p = this.hall.pitch / 5;
-      const hatch = (id, cls, w) => svg('pattern', { id, width: w, height: w, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
-        svg('rect', { class: `${cls}-ground`, width: w, height: w }), svg('rect', { class: cls, width: w * 0.4, height: w }));
-      return svg('defs', {}, hatch('hatch', 'hatch', p), hatch('hatch-wide', 'hatch', p * 4));
-    }
-
-    #furniture() {
-      const layer = this.layers.furniture;
-      for (const f of this.hall.shape.furniture) {
-        if (f.glow) layer.append(svg('path', { d: f.glow, class: 'glow' }));
-        layer.append(svg('path', { d: f.path, class: `furniture ${f.kind}`, 'stroke-width': f.glow ? this.unit * 0.22 : null }));
-        for (const line of f.lines ?? []) layer.append(svg('path', { d: line, class: 'furniture-line' }));
-        if (!f.at || !f.label) continue;
-        const known = t(`shape.${f.kind}`), label = known === `shape.${f.kind}` ? f.label : known;
-        layer.append(svg('text', {
-          x: f.at.x, y: f.at.y, class: 'furniture-label', 'text-anchor': 'middle', dy: '.35em',
-          'font-size': Math.min(f.room / label.length, this.hall.small ? this.unit * 0.62 : f.room * 0.09),
-        }, label));
-      }
-    }
 
     #sections() {
       this.areas = new Map();
@@ -77,13 +56,15 @@
     }
 
     #paintSection(section) {
-      const { area, left } = this.areas.get(section.code);
+      const { area, name, left } = this.areas.get(section.code);
       if (area.classList.contains('bare')) return;
       const share = section.free / section.seats.length;
       const main = this.hall.classes.get([...section.classes][0]);
       // Fullness is told by words and by a step of strength, never by hue alone.
       const level = section.free === 0 ? 'none' : share < 0.1 ? 'few' : share < 0.45 ? 'some' : 'many';
       area.setAttribute('class', `area level-${level} c${main?.index ?? 0}${section.standing ? ' standing' : ''}`);
+      name.classList.toggle('dim', level !== 'many'); // the paler the ground, the darker the words
+      left.classList.toggle('dim', level !== 'many');
       left.textContent = section.free === 0 ? t('section.soldout') : t('section.left', { n: section.free });
       area.setAttribute('role', 'button');
       const from = section.free ? t('section.from', { price: window.Usher.money(section.lowest, this.hall.currency) }) : '';
@@ -154,26 +135,36 @@
       this.root.classList.toggle('rows', px >= 12);
       const close = this.hall.small || px >= SEATS_FROM;
       this.root.classList.toggle('close', close);
+      this.root.classList.toggle('home', this.view.atHome);
       this.#wanted(close);
       this.#labels(k);
       this.onHover(null);
       if (this.mark) this.#ring(this.mark);
       this.onZoom({ home: this.view.atHome, close, max: k >= this.view.maxScale * 0.99 });
     }
+    // #wanted draws the sections around the middle of the screen and puts the others
+    // away. Not during a flight: making a thousand nodes would make it stutter.
     #wanted(close) {
-      const near = close ? g.grow(this.view.visible(), this.unit * 4) : null;
+      if (this.view.moving) return;
+      const seen = this.view.visible(), near = g.grow(seen, this.unit * 4);
+      const cx = (seen.x0 + seen.x1) / 2, cy = (seen.y0 + seen.y1) / 2, far = (s) => Math.hypot(s.center.x - cx, s.center.y - cy);
+      const wanted = new Set();
       let total = 0;
-      for (const section of this.hall.sections.values()) {
-        const show = close && (this.hall.small || (!section.standing && g.meets(section.bounds, near)));
-        if (show && total < NODES) {
+      if (close) {
+        const order = [...this.hall.sections.values()].filter((s) => this.hall.small || (!s.standing && g.meets(s.bounds, near))).sort((a, b) => far(a) - far(b));
+        for (const section of order) {
           total += section.seats.length;
-          this.#drawSection(section);
-        } else if (this.drawn.has(section.code) && !this.drawn.get(section.code).contains(document.activeElement)) {
-          this.drawn.get(section.code).remove();
-          this.drawn.delete(section.code);
-          for (const s of section.seats) this.nodes.delete(s.code);
+          if (total <= NODES || wanted.size === 0) wanted.add(section);
         }
       }
+      for (const [code, group] of this.drawn) {
+        const section = this.hall.sections.get(code);
+        if (wanted.has(section) || group.contains(document.activeElement)) continue;
+        group.remove();
+        this.drawn.delete(code);
+        for (const s of section.seats) this.nodes.delete(s.code);
+      }
+      wanted.forEach((section) => this.#drawSection(section));
     }
     // Labels keep their size on the screen and leave where they do not fit.
     #labels(k) {
@@ -316,19 +307,6 @@
     }
   }
 
-  // ---- glyphs: each state has its own outline, so that colour is not needed ----
-
-  const r = (v) => Math.round(v * 100) / 100;
-  // chair: a seat from above; square shoulders towards the stage, a round back.
-  function chair(a) {
-    const f = a * 0.3, b = a * 0.72, n = r(-a), p = r(a);
-    return `M${n} ${r(-a + f)}Q${n} ${n} ${r(-a + f)} ${n}H${r(a - f)}Q${p} ${n} ${p} ${r(-a + f)}V${r(a - b)}Q${p} ${p} ${r(a - b)} ${p}H${r(-a + b)}Q${n} ${p} ${n} ${r(a - b)}Z`;
-  }
-  const cross = (a) => `M${r(-a)} ${r(-a)}L${r(a)} ${r(a)}M${r(a)} ${r(-a)}L${r(-a)} ${r(a)}`;
-  const tick = (a) => `M${r(-a)} ${r(a * 0.05)}L${r(-a * 0.25)} ${r(a * 0.75)}L${r(a)} ${r(-a * 0.7)}`;
-  function wheelchair(a) {
-    return `M${r(-a * 0.2)} ${r(-a)}a${r(a * 0.2)} ${r(a * 0.2)} 0 1 0 .01 0M${r(-a * 0.15)} ${r(-a * 0.4)}V${r(a * 0.15)}H${r(a * 0.45)}L${r(a * 0.7)} ${r(a * 0.85)}M${r(-a * 0.45)} ${r(-a * 0.05)}A${r(a * 0.55)} ${r(a * 0.55)} 0 1 0 ${r(a * 0.4)} ${r(a * 0.65)}`;
-  }
   function place(text, at, dy, size) {
     text.setAttribute('x', at.x);
     text.setAttribute('y', at.y + dy);
@@ -336,5 +314,4 @@
   }
 
   window.Usher.SeatMap = SeatMap;
-  window.Usher.glyphs = { chair, cross, tick, wheelchair };
 })();

@@ -1,6 +1,7 @@
 // readShape turns a layout's drawing (stage, floor, section outlines) into paths.
 (() => {
   'use strict';
+  const { t, svg } = window.Usher;
   const r = (v) => Math.round(v * 100) / 100;
   const point = ([x, y]) => ({ x, y });
   const polygon = (points) => `M${points.map((p) => `${r(p.x)} ${r(p.y)}`).join('L')}Z`;
@@ -41,5 +42,22 @@
     }));
     return { furniture, sections };
   }
-  Object.assign(window.Usher, { readShape, polygon });
+
+  // drawFurniture is the stage, screen or pitch and the floor, as SVG nodes.
+  function drawFurniture(hall) {
+    const nodes = [];
+    for (const f of hall.shape.furniture) {
+      if (f.glow) nodes.push(svg('path', { d: f.glow, class: 'glow' }));
+      nodes.push(svg('path', { d: f.path, class: `furniture ${f.kind}`, 'stroke-width': f.glow ? hall.pitch * 0.22 : null }));
+      for (const line of f.lines ?? []) nodes.push(svg('path', { d: line, class: 'furniture-line' }));
+      if (!f.at || !f.label) continue;
+      const known = t(`shape.${f.kind}`), label = known === `shape.${f.kind}` ? f.label : known;
+      nodes.push(svg('text', {
+        x: f.at.x, y: f.at.y, class: 'furniture-label', 'text-anchor': 'middle', dy: '.35em',
+        'font-size': Math.min(f.room / label.length, hall.small ? hall.pitch * 0.62 : f.room * 0.09),
+      }, label));
+    }
+    return nodes;
+  }
+  Object.assign(window.Usher, { readShape, polygon, drawFurniture });
 })();

@@ -5,12 +5,6 @@
   const U = window.Usher;
   const { data, t, h, byId, api, patiently, Refusal, store, newKey, announce } = U;
 
-  // readMap accepts the seats as objects or, compact, as columns with one row each.
-  U.readMap = (json) => {
-    if (!json.columns) return json;
-    return { ...json, seats: json.seats.map((row) => Object.fromEntries(json.columns.map((c, i) => [c, row[i]]))) };
-  };
-
   class Shop {
     constructor(map, etag) {
       this.id = data.showtime.id;
@@ -20,16 +14,16 @@
       this.hold = null;
       this.visitor = !data.session;
       const common = { stateOf: (s) => this.stateOf(s), onPick: (s) => this.pick(s), onStanding: (s) => this.standing(s) };
-      this.map = new U.SeatMap(byId('map'), this.hall, { ...common, onZoom: (z) => this.zoomed(z), onHover: (at) => this.hover(at) });
+      this.map = new U.SeatMap(byId('map'), this.hall, { ...common, onZoom: U.around.zoomed, onHover: (at) => U.around.hover(at, this) });
       this.list = new U.ListView(byId('list'), this.hall, common);
       this.tray = new U.Tray(byId('tray'), this.hall, {
         hold: () => this.take({ seats: this.picks.map((s) => s.code) }), drop: (s) => this.pick(s),
         best: (count, section) => this.take({ best: section ? { count, section } : { count } }),
         pay: () => this.pay(), change: () => this.change(),
       });
-      this.live = new U.Live(this.id, { etag, onSeats: (seats) => this.changed(seats), onState: (s) => { document.body.dataset.live = s; } });
-      this.#buttons();
-      this.#legend();
+      this.live = new U.Live(this.id, { etag, onSeats: (seats) => this.changed(seats), onState: (s) => { byId('stale').hidden = s === 'live'; } });
+      U.around.buttons(this.map);
+      U.around.legend(this.hall);
       this.#restore();
     }
 
@@ -189,7 +183,7 @@
         this.picks = this.picks.filter((s) => s.status === 'AVAILABLE');
         this.#remember();
       }
-      if (['hold-expired', 'hold-not-open', 'unknown-hold'].includes(e.slug) && this.hold) return this.expired();
+      if (['hold-expired', 'unknown-hold'].includes(e.slug) && this.hold) return this.expired();
       if (e.slug.startsWith('session-')) {
         this.visitor = true;
         this.#dropHold();
@@ -202,7 +196,7 @@
         line: () => h('a', { class: 'btn small', href: data.lineUrl }, t('act.line')),
         again: () => again && h('button', { type: 'button', class: 'btn small', onclick: again }, t('act.again')),
         rest: () => this.picks.length > 0 && h('button', { type: 'button', class: 'btn small', onclick: () => this.take({ seats: this.picks.map((s) => s.code) }) }, t('act.rest', { n: this.picks.length })),
-        pay: () => again && h('button', { type: 'button', class: 'btn small', onclick: again }, t('act.again')),
+        pay: () => this.hold && h('button', { type: 'button', class: 'btn small', onclick: () => this.pay() }, t('act.pay')),
       };
       this.tray.notice(words, (!quiet && acts[words.action]?.()) || null);
     }
@@ -236,48 +230,6 @@
       if (!this.visitor) this.picks = codes.map((c) => this.hall.byCode.get(c)).filter((s) => s?.status === 'AVAILABLE').slice(0, this.max);
       this.draw();
     }
-    zoomed({ home, close, max }) {
-      byId('zoom-home').hidden = home;
-      byId('zoom-in').disabled = max;
-      byId('zoom-out').disabled = home;
-      document.body.classList.toggle('overview', !close);
-    }
-    hover(at) {
-      const tip = byId('tip');
-      tip.hidden = !at;
-      if (!at) return;
-      const { seat } = at, cls = this.hall.classes.get(seat.priceClass), state = this.stateOf(seat);
-      tip.replaceChildren(h('strong', {}, this.hall.where(seat)), h('span', {}, state === 'free' || state === 'picked' ? `${cls?.name ?? ''} · ${this.hall.price(seat)}` : t(`seat.${state}`)));
-      const half = tip.offsetWidth / 2, x = Math.max(half + 4, Math.min(byId('map').clientWidth - half - 4, at.at.x));
-      tip.style.transform = `translate(${Math.round(x - half)}px, ${Math.round(Math.max(4, at.at.y - at.gap - tip.offsetHeight - 4))}px)`;
-    }
-    #buttons() {
-      byId('zoom-in').addEventListener('click', () => this.map.zoomIn());
-      byId('zoom-out').addEventListener('click', () => this.map.zoomOut());
-      byId('zoom-home').addEventListener('click', () => this.map.home());
-      const tabs = [byId('tab-map'), byId('tab-list')];
-      const select = (tab) => {
-        for (const x of tabs) {
-          x.setAttribute('aria-selected', String(x === tab));
-          x.tabIndex = x === tab ? 0 : -1;
-          byId(x.getAttribute('aria-controls')).hidden = x !== tab;
-        }
-      };
-      for (const tab of tabs) {
-        tab.addEventListener('click', () => select(tab));
-        tab.addEventListener('keydown', (e) => {
-          if (e.key !== 'ArrowLeft' && e.key !== 'ArrowRight') return;
-          const other = tabs.find((x) => x !== tab);
-          select(other);
-          other.focus();
-        });
-      }
-    }
-    #legend() {
-      const prices = [...this.hall.classes.values()].map((c) => h('li', { class: 'price' }, h('span', { class: `dot c${c.index}` }), c.name, h('b', {}, U.money(c.amount, this.hall.currency))));
-      byId('prices').replaceChildren(...prices);
-      byId('list').classList.toggle('big', !this.hall.small);
-    }
   }
 
   async function start() {
@@ -285,12 +237,15 @@
     try {
       const { json, reply } = await patiently(() => api('GET', `/v1/showtimes/${encodeURIComponent(data.showtime.id)}/seats`));
       byId('loading').hidden = true;
-      U.shop = new Shop(U.readMap(json), reply.headers.get('ETag'));
+      U.shop = new Shop(json, reply.headers.get('ETag'));
       document.body.classList.add('ready');
     } catch (e) {
       byId('loading').replaceChildren(h('p', {}, t('no.map')), h('button', { type: 'button', class: 'btn', onclick: () => location.reload() }, t('act.again')));
       if (!(e instanceof Refusal)) throw e;
     }
   }
+  // Back from the payment page the browser may show this page as it was left, with
+  // its clock stopped and its button pressed.
+  addEventListener('pageshow', (e) => { if (e.persisted) location.reload(); });
   start();
 })();

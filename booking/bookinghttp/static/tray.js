@@ -17,10 +17,10 @@
           h('span', { class: 'tray-max' }, n >= max ? t('tray.full', { n: max }) : t('tray.max', { n: max }))),
         n ? h('ul', { class: 'chips' }, ...picks.map((s) => this.#chip(s))) : h('p', { class: 'hint' }, t('tray.hint')),
         n ? null : this.#best(max, busy),
-        n ? null : this.#prices(),
         n ? this.#sum(total) : null,
         n ? h('button', { type: 'button', class: 'btn wide', id: 'hold', 'aria-disabled': String(busy), onclick: () => busy || this.on.hold() },
           busy ? t('tray.holding') : t('tray.hold', { n }), h('span', { class: 'btn-sum' }, `· ${money(total, this.hall.currency)}`)) : null,
+        this.#prices(),
       ]);
     }
     #chip(seat) {

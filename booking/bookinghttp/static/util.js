@@ -14,7 +14,7 @@
 
   // money formats integer minor units; how many of them make one is the currency's affair.
   function money(minor, currency) {
-    const format = new Intl.NumberFormat(data.lang, { style: 'currency', currency });
+    const format = new Intl.NumberFormat(data.lang, { style: 'currency', currency, currencyDisplay: 'narrowSymbol' });
     return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
   }
 

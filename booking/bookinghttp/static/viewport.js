@@ -36,7 +36,7 @@
     // The buttons lie over the lower edge: what is fitted stays clear of them on a phone.
     get #frame() {
       const narrow = this.width < 560;
-      return { x: 14, top: 14, bottom: narrow ? 56 : 14 };
+      return { x: 14, top: 14, bottom: narrow ? 52 : 14 };
     }
     fit(bounds, animate = true) {
       const k = Math.min(this.#scaleFor(bounds), this.maxScale), f = this.#frame;
@@ -81,6 +81,7 @@
     #go(k, x, y, animate) {
       [x, y] = this.#kept(k, x, y);
       cancelAnimationFrame(this.frame);
+      this.moving = false;
       if (!animate || reducedMotion()) return this.#set(k, x, y);
       const from = [this.k, this.x, this.y], start = performance.now();
       const step = (now) => {
@@ -88,6 +89,7 @@
         // The scale moves geometrically and the offset follows it, so that the eye sees one motion.
         const kk = from[0] * (k / from[0]) ** e;
         const w = k === from[0] ? e : (kk - from[0]) / (k - from[0]);
+        this.moving = p < 1;
         this.#set(kk, from[1] + (x - from[1]) * w, from[2] + (y - from[2]) * w);
         if (p < 1) this.frame = requestAnimationFrame(step);
       };
@@ -121,6 +123,7 @@
       if (this.pointers.size === 1) Object.assign(this, { start: this.#at(e), dragging: false });
       else this.dragging = true;
       cancelAnimationFrame(this.frame);
+      this.moving = false;
     }
     #move(e) {
       const last = this.pointers.get(e.pointerId);
