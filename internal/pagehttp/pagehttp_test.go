@@ -49,8 +49,8 @@ func testApp(t *testing.T) (*fiber.App, *Kit) {
 func get(t *testing.T, app *fiber.App, target string, header ...string) (*http.Response, string) {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, target, nil)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
+	for i := 1; i < len(header); i += 2 {
+		req.Header.Set(header[i-1], header[i])
 	}
 	resp, err := app.Test(req, 5000)
 	if err != nil {

@@ -55,15 +55,50 @@ func js[T any](t *testing.T, ctx context.Context, expression string) T {
 	return v
 }
 
-// until waits for an expression to become true.
+// until waits for an expression to become true, across loads of the page.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(20*time.Second)))
-	if err != nil {
-		var body string
-		body, _ = chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.title + "\n" + document.body.innerText`))
-		t.Fatalf("never true: %s (%v)\n%s", expression, err, body)
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		// An error is a page on its way out.
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")")); err == nil && ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			body, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.title + "\n" + document.body.innerText`))
+			t.Fatalf("never true: %s\n%s", expression, body)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// complaints collects what the browser's console says against the page: errors
+// of the script and breaches of the security policy.
+func complaints(t *testing.T, ctx context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	messages := chromedp.Console(ctx)
+	done := make(chan struct{})
+	var heard []string
+	go func() {
+		defer close(done)
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			// The log of failed requests is not one: 401, 409 and 503 are answers.
+			if m.IsException() || m.Source == "security" || m.Type == chromedp.ConsoleError && m.Source != "network" {
+				heard = append(heard, m.String())
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		for _, m := range heard {
+			t.Errorf("the browser complains: %s", m)
+		}
+	})
 }
 
 // dress sets theme and viewport.
@@ -89,10 +124,10 @@ func screenshot(t *testing.T, ctx context.Context, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // the folder is the developer's own
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o600); err != nil { //nolint:gosec // as above
 		t.Fatal(err)
 	}
 }

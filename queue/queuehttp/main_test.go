@@ -1,6 +1,7 @@
 package queuehttp
 
 import (
+	"log/slog"
 	"os"
 	"testing"
 
@@ -8,3 +9,5 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(devstacktest.Main(m)) }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

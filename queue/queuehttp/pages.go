@@ -2,6 +2,7 @@ package queuehttp
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
 	"net/url"
 	"strings"
@@ -20,17 +21,31 @@ var pageFiles embed.FS
 // of rooms. They work on the same verbs as the JSON API, so a fan who reads the
 // page without script stands in the same line as one who polls.
 type pages struct {
-	s   *Server
-	kit *pagehttp.Kit
+	s       *Server
+	kit     *pagehttp.Kit
+	scripts map[string]json.RawMessage // room.js's messages, by language
+}
+
+func newPages(s *Server) (*pages, error) {
+	kit, err := pagehttp.New(pagehttp.Options{Files: pageFiles, SecureCookies: s.opts.SecureCookies, Funcs: pageFuncs})
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{s: s, kit: kit, scripts: map[string]json.RawMessage{}}
+	for _, l := range pagehttp.Langs {
+		if p.scripts[l.Code], err = json.Marshal(kit.Catalog.Text(l).ForScript("w.")); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 func (s *Server) registerPages(r fiber.Router) {
-	kit, err := pagehttp.New(pagehttp.Options{Files: pageFiles, SecureCookies: s.opts.SecureCookies, Funcs: pageFuncs})
+	p, err := newPages(s)
 	if err != nil {
 		panic(err) // the embedded files are wrong: a programmer's mistake
 	}
-	p := &pages{s: s, kit: kit}
-	kit.Register(r)
+	p.kit.Register(r)
 	r.Get("/", p.index)
 	r.Get("/rooms/:room", p.room)
 	r.Post("/rooms/:room/join", p.own(p.join))

@@ -73,11 +73,11 @@ func exhibits() []exhibit {
 // gallery serves the exhibits at /rooms/{name}.
 func gallery(t *testing.T) (base string) {
 	t.Helper()
-	kit, err := pagehttp.New(pagehttp.Options{Files: pageFiles, Funcs: pageFuncs})
+	p, err := newPages(&Server{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pages{s: &Server{}, kit: kit}
+	kit := p.kit
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, ErrorHandler: basehttp.ErrorHandler(nil)})
 	kit.Register(app)
 	byName := map[string]exhibit{}
@@ -86,7 +86,7 @@ func gallery(t *testing.T) (base string) {
 	}
 	app.Get("/", func(c *fiber.Ctx) error {
 		return kit.Render(c, pagehttp.View{Page: "index", Data: []queue.RoomView{
-			{Room: "cinema", Title: "Northern Lights, opening night", State: "open", Waiting: 12840},
+			{Room: "cinema", Title: "Northern Lights, Harbour Bowl", State: "open", Waiting: 12840},
 			{Room: "stadium", Title: "Cup final", State: "paused", Waiting: 1},
 			{Room: "last-seats", Title: "Last seats", State: "scheduled"},
 			{Room: "passthrough", Title: "Matinée", State: "open", Mode: "passthrough"},
@@ -106,7 +106,7 @@ func gallery(t *testing.T) (base string) {
 		}
 		info, doc := e.docs()
 		if e.joined > 0 {
-			c.Request().Header.SetCookie(shownCookie(e.name), fmt.Sprintf("%s.%d.%d", shownKey(doc.PlaceID), e.joined, doc.Position))
+			c.Request().Header.SetCookie(shownCookie(e.name), fmt.Sprintf("%s.%d.%d", shownKey(doc.Token), e.joined, doc.Position))
 		}
 		v := p.waitView(c, e.name, info, doc, "")
 		return kit.Render(c, pagehttp.View{Page: "room", Data: v.finish(kit.Text(c))})
@@ -135,8 +135,8 @@ func gallery(t *testing.T) (base string) {
 
 func (e exhibit) docs() (roomDoc, *placeDoc) {
 	info := roomDoc{
-		Room: e.name, Title: "Northern Lights, opening night", State: "open", Mode: "fifo", Waiting: 15212, RatePerMinute: 240,
-		ClaimSeconds: 120, Inventory: inventoryDoc{Available: intp(412), Total: intp(850)},
+		Room: e.name, Title: "Northern Lights, Harbour Bowl", State: "open", Mode: "fifo", Waiting: 15212, RatePerMinute: 240,
+		ClaimSeconds: 120, Inventory: inventoryDoc{Available: intp(3412), Total: intp(20250)},
 	}
 	if e.room != nil {
 		e.room(&info)
@@ -144,7 +144,7 @@ func (e exhibit) docs() (roomDoc, *placeDoc) {
 	if e.place == nil {
 		return info, nil
 	}
-	doc := &placeDoc{PlaceID: "00112233445566778899aabbccddeeff", Token: "t", Room: info, Waiting: info.Waiting}
+	doc := &placeDoc{PlaceID: "00112233445566778899aabbccddeeff", Token: "not-a-real-token", Room: info, Waiting: info.Waiting}
 	e.place(doc)
 	return info, doc
 }
@@ -158,6 +158,29 @@ const overflow = `(() => {
     const r = el.getBoundingClientRect();
     if (r.width && (r.right > w + 1 || r.left < -1)) out.push(el.tagName + "." + el.className + " " + Math.round(r.right) + ">" + w);
   }
+  return out.join("; ");
+})()`
+
+// overflowAtDoubleText is the same with twice the letters, for those who set them so.
+const overflowAtDoubleText = `(() => {
+  document.documentElement.style.fontSize = "200%";
+  const w = document.documentElement.clientWidth, is = document.documentElement.scrollWidth;
+  document.documentElement.style.fontSize = "";
+  return is > w ? "page is " + is + " wide" : "";
+})()`
+
+// wordsDrift compares what the server wrote with what the script made of it: the
+// two put the same numbers into the same messages and must not disagree.
+const wordsDrift = `(async () => {
+  const was = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const out = [];
+  if (was.title !== document.title) out.push(was.title + " / " + document.title);
+  for (const id of ["place", "note", "from", "wait", "left", "line", "called"]) {
+    const a = was.getElementById(id), b = document.getElementById(id);
+    if (a && b && a.textContent !== b.textContent) out.push(id + ": " + a.textContent + " / " + b.textContent);
+    if (a && b && a.dataset.len !== b.dataset.len) out.push(id + " " + a.dataset.len + " / " + b.dataset.len);
+  }
+  for (const id of ["way"]) if (was.getElementById(id) && was.getElementById(id).getAttribute("value") != document.getElementById(id).value) out.push(id);
   return out.join("; ");
 })()`
 
@@ -219,6 +242,12 @@ func see(t *testing.T, ctx context.Context, base, path, name, lang string) {
 	if name == "offline" {
 		js[bool](t, ctx, `dispatchEvent(new Event("online"))`) // the page asks, and fails
 		until(t, ctx, `!document.querySelector('[data-banner="trouble"]').hidden`)
+	}
+	if got := js[string](t, ctx, overflowAtDoubleText); got != "" {
+		t.Errorf("%s %s: text at 200 %%: %s", name, lang, got)
+	}
+	if drift, err := chromedp.Run(ctx, chromedp.Evaluate[string](wordsDrift, chromedp.EvalAwaitPromise)); err != nil || drift != "" {
+		t.Errorf("%s %s: the script words it otherwise than the server: %s (%v)", name, lang, drift, err)
 	}
 	for _, theme := range []string{"light", "dark"} {
 		dress(t, ctx, theme, 320, 640, 1)

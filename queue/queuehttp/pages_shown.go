@@ -28,18 +28,15 @@ func (s shownPlace) apply(position int) (now, first int) {
 	return position, max(position, s.First)
 }
 
-func shownKey(placeID string) string {
-	if len(placeID) > 8 {
-		return placeID[:8]
-	}
-	return placeID
-}
+// shownKey ties the memory to one place: the end of its token, which is another
+// one as soon as the fan stands anywhere else in the line.
+func shownKey(token string) string { return token[max(0, len(token)-8):] }
 
 // recallShown is zero without a good cookie of this very place.
-func (p *pages) recallShown(c *fiber.Ctx, room, placeID string) shownPlace {
+func (p *pages) recallShown(c *fiber.Ctx, room, token string) shownPlace {
 	key, rest, ok := strings.Cut(c.Cookies(shownCookie(room)), ".")
 	var s shownPlace
-	if !ok || key != shownKey(placeID) {
+	if !ok || key != shownKey(token) {
 		return s
 	}
 	if n, err := fmt.Sscanf(rest, "%d.%d", &s.First, &s.Last); n != 2 || err != nil ||
@@ -49,8 +46,8 @@ func (p *pages) recallShown(c *fiber.Ctx, room, placeID string) shownPlace {
 	return s
 }
 
-func (p *pages) rememberShown(c *fiber.Ctx, room, placeID string, s shownPlace) {
-	p.setShown(c, room, fmt.Sprintf("%s.%d.%d", shownKey(placeID), s.First, s.Last), time.Now().Add(24*time.Hour))
+func (p *pages) rememberShown(c *fiber.Ctx, room, token string, s shownPlace) {
+	p.setShown(c, room, fmt.Sprintf("%s.%d.%d", shownKey(token), s.First, s.Last), time.Now().Add(24*time.Hour))
 }
 
 func (p *pages) forgetShown(c *fiber.Ctx, room string) {

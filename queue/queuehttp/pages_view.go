@@ -2,9 +2,6 @@ package queuehttp
 
 import (
 	"encoding/json"
-	"html/template"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -46,13 +43,14 @@ type waitView struct {
 	Remaining                                      int    // hundredths of the claim window
 	Boot                                           string // JSON for room.js
 
-	path string
-	now  time.Time
+	path   string
+	now    time.Time
+	script json.RawMessage // room.js's messages
 }
 
 // waitView gathers the facts; finish turns them into words.
 func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc, banner string) *waitView {
-	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), now: time.Now()}
+	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), now: time.Now(), script: p.scripts[pagehttp.Negotiate(c).Code]}
 	if v.Title == "" {
 		v.Title = room
 	}
@@ -70,12 +68,13 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 	if v.State == stateLeft {
 		v.path += "?left=1"
 	}
-	if v.State == stateWaiting {
-		shown := p.recallShown(c, room, v.Doc.PlaceID)
+	switch v.State {
+	case stateWaiting:
+		shown := p.recallShown(c, room, v.Doc.Token)
 		v.Doc.Position, v.First = shown.apply(v.Doc.Position)
 		v.Doc.Ahead = max(0, v.Doc.Position-1)
-		p.rememberShown(c, room, v.Doc.PlaceID, shownPlace{First: v.First, Last: v.Doc.Position})
-	} else if v.State == stateExpired || v.State == stateLeft {
+		p.rememberShown(c, room, v.Doc.Token, shownPlace{First: v.First, Last: v.Doc.Position})
+	case stateExpired, stateLeft:
 		p.forgetShown(c, room) // a new place may be further back
 	}
 	return v
@@ -140,7 +139,7 @@ func (v *waitView) finish(t *pagehttp.Text) *waitView {
 		v.Banner = v.banner()
 	}
 	v.Refresh = v.refresh()
-	v.Boot = v.boot(t)
+	v.Boot = v.boot()
 	return v
 }
 
@@ -190,12 +189,13 @@ func (v *waitView) refresh() int {
 }
 
 // boot is what room.js starts from; the place's token stays in its HttpOnly cookie.
-func (v *waitView) boot(t *pagehttp.Text) string {
+func (v *waitView) boot() string {
 	doc := v.Doc
+	mark := shownKey(doc.Token)
 	doc.Token = ""
 	b, err := json.Marshal(map[string]any{
-		"room": v.Room, "title": v.Title, "state": v.State, "doc": doc, "first": v.First,
-		"now": stamp(v.now), "m": t.ForScript("w."),
+		"room": v.Room, "title": v.Title, "state": v.State, "doc": doc, "first": v.First, "mark": mark,
+		"now": stamp(v.now), "m": v.script,
 	})
 	if err != nil {
 		return "{}" // only numbers and strings go in
@@ -203,45 +203,11 @@ func (v *waitView) boot(t *pagehttp.Text) string {
 	return string(b)
 }
 
-// progress is the part of the way from the position at joining to the head.
+// progress is the part of the way from the position at joining to the head, in
+// hundredths; never nothing, which would look like a broken bar.
 func progress(first, now int) int {
-	if first <= 1 || now > first {
-		return 4
+	if now <= 1 {
+		return 100
 	}
-	return max(4, min(100, 100*(first-now)/(first-1)))
-}
-
-// pageFuncs are for templates/room.html; room.js does the same on a change.
-var pageFuncs = template.FuncMap{
-	// hide writes the hidden attribute unless the state is one of those named.
-	"hide": func(state, of string) template.HTMLAttr {
-		if slices.Contains(strings.Fields(of), state) {
-			return ""
-		}
-		return " hidden"
-	},
-	// skin is the ticket's: lit for the called, plain paper when it is over.
-	"skin": func(state string) string {
-		switch state {
-		case stateCalled, stateStandBy, stateAdmitted:
-			return "lit"
-		case stateExpired, stateLeft, stateClosed:
-			return "plain"
-		}
-		return "stage"
-	},
-	"stubFor": func() string { return "waiting joining join scheduled called standby admitted trouble" },
-	"banner": func(key, now string) any {
-		kind := "warn"
-		switch key {
-		case "paused", "cookies":
-			kind = "info"
-		case "sold":
-			kind = "bad"
-		}
-		return struct {
-			Key, Kind string
-			On        bool
-		}{key, kind, key == now}
-	},
+	return max(4, 100*(first-now)/max(1, first-1))
 }

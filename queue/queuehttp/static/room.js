@@ -18,6 +18,7 @@ let doc = boot.doc;
 let state = boot.state;
 let first = boot.first; // position when the fan joined
 let shown = state === "waiting" ? doc.position : 0; // the last one on screen
+let mark = boot.mark; // end of the place's token: another place has another one
 let bearer = ""; // used only where cookies are refused
 let timer = 0;
 let failures = 0;
@@ -27,6 +28,7 @@ let skew = 0; // this clock minus the server's, ms
 let banner = "";
 let wasPaused = false;
 let autoAt = 0; // when the fan is taken in
+let claiming = false; // the fan wants in: a claim that got no answer is made again
 let claimed = false; // a claim of this very page was granted
 let spoken = { at: 0, text: "" };
 
@@ -109,6 +111,7 @@ function changed(before) {
   const words = { called: "called", standby: "standby", expired: "expired", left: "left" };
   if (words[state]) say(t("w.say." + words[state]));
   if (state === "closed" && before !== "trouble") say(t("w.say.closed"));
+  if (state === "waiting") claimed = false;
   if (state === "called") called();
 }
 
@@ -127,7 +130,7 @@ function render() {
     put("note", ahead ? n("w.ahead", ahead) : t("w.next"));
     put("from", t("w.from", { Position: numbers.format(first) }));
     put("wait", room.state === "paused" ? t("w.wait.paused") : waitWords(doc.eta));
-    $("way").value = first > 1 ? Math.max(4, Math.min(100, Math.floor(100 * (first - shown) / (first - 1)))) : 4;
+    $("way").value = shown <= 1 ? 100 : Math.max(4, Math.floor(100 * (first - shown) / Math.max(1, first - 1)));
     document.title = t("w.title.waiting", { Position: number, Room: title });
     remember();
     const wait = room.state === "paused" ? t("w.wait.paused") : waitWords(doc.eta);
@@ -169,7 +172,7 @@ function say(text) {
 // The screen's memory is the cookie the server reads for its first paint; the
 // place itself is in another one, which no script can read.
 function remember() {
-  keep(doc.placeId.slice(0, 8) + "." + first + "." + shown, 86400);
+  keep(mark + "." + first + "." + shown, 86400);
 }
 function forget() {
   first = shown = 0;
@@ -220,12 +223,9 @@ async function once(work) {
 }
 
 const join = () => once(async () => {
-  const known = doc.placeId;
   if (state === "join" || state === "left" || state === "expired") show("joining");
   const r = await call("POST", "/places", "{}");
   if (!r.ok) return refused(r);
-  if (r.status === 201 || r.json.placeId !== known) forget();
-  bearer = bearer && r.json.token;
   token = r.json.token;
   if (location.search) history.replaceState(null, "", location.pathname);
   apply(r.json);
@@ -254,12 +254,18 @@ const pollRoom = () => once(async () => {
 
 function apply(d) {
   failures = 0;
+  if (d.token.slice(-8) !== mark) {
+    mark = d.token.slice(-8);
+    forget(); // what was on screen belongs to a place that is no more
+  }
+  if (bearer) bearer = d.token;
   doc = d;
   show(stateOf(d));
   render();
   flag("");
   put("fresh", t("w.fresh", { Time: clock.format(new Date()) }));
   plan();
+  if (state === "called" && !document.hidden) startAuto();
 }
 
 function refused(r) {
@@ -283,9 +289,11 @@ function refused(r) {
       flag("");
       return later(claim, Math.max(500, r.after || 1000) * (1 + Math.random() / 4));
     case "not-called-yet":
+    case "place-expired":
       return again(poll);
     case "room-paused":
       doc.room.state = "paused";
+      stopAuto();
       render();
       flag("");
       return later(poll, 5000);
@@ -316,7 +324,7 @@ function failed(after, key) {
   failures++;
   if (state === "joining") show("join");
   if (failures > 1 || !navigator.onLine || key === "busy") flag(navigator.onLine ? key || "trouble" : "offline");
-  const next = state === "join" ? join : state === "standby" ? claim : state === "scheduled" || state === "closed" ? pollRoom : poll;
+  const next = state === "join" ? join : state === "standby" || (state === "called" && claiming) ? claim : state === "scheduled" || state === "closed" ? pollRoom : poll;
   later(next, Math.max(after, 500) + backoff());
 }
 
@@ -345,15 +353,14 @@ function plan() {
 
 function woke() {
   if (document.hidden) return stopAuto(), plan();
-  if (state === "called" && !claimed) startAuto();
-  if (state === "standby") return later(claim, 0);
-  if (Date.now() - asked < 1000) return;
-  if (state === "closed" || state === "scheduled") later(pollRoom, 0);
-  else if (state !== "left" && state !== "join" && state !== "expired") later(poll, 0);
+  if (state === "called") startAuto();
+  if (state === "left" || state === "expired" || state === "join" || state === "joining") return;
+  const ask = state === "standby" ? claim : state === "closed" || state === "scheduled" ? pollRoom : poll;
+  later(ask, Math.max(0, asked + 1000 - Date.now())); // at once, unless it was asked this second
 }
 
 document.addEventListener("visibilitychange", woke);
-addEventListener("pageshow", (e) => { if (e.persisted) { asked = 0; claimed = false; woke(); } });
+addEventListener("pageshow", (e) => { if (e.persisted) { asked = 0; woke(); } });
 addEventListener("offline", () => flag("offline"));
 addEventListener("online", () => {
   flag("");
@@ -370,7 +377,7 @@ function called() {
 // startAuto takes a fan who is looking at the page in after a few seconds; the
 // button does it at once. A hidden tab waits until somebody looks.
 function startAuto() {
-  if (autoAt || doc.room.state === "paused") return;
+  if (autoAt || claimed || doc.room.state === "paused") return;
   autoAt = Date.now() + 5000;
   $("auto").hidden = false;
   setTimeout(() => {
@@ -383,7 +390,9 @@ function stopAuto() {
 }
 
 const claim = () => once(async () => {
+  claiming = true;
   const r = await call("POST", "/pass");
+  claiming = r.status >= 500 || r.status === 429;
   if (!r.ok) return refused(r);
   claimed = true;
   failures = 0;

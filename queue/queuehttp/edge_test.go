@@ -1,0 +1,218 @@
+package queuehttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"usher/admission/pass"
+	"usher/internal/basehttp"
+	"usher/internal/devstack/devstacktest"
+	"usher/queue"
+)
+
+// edge is one edge listening, with a Redis of its own and a line that runs.
+type edge struct {
+	base string
+	line *queue.Line
+	ring pass.Ring
+	logs *lockedBuffer
+	room string
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newEdge(t *testing.T, rate, slots int, change ...func(*queue.Options)) *edge {
+	t.Helper()
+	ro, err := redis.ParseURL(devstacktest.OwnRedis(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(ro)
+	t.Cleanup(func() { _ = rdb.Close() })
+	e := &edge{logs: &lockedBuffer{}, room: "cinema"}
+	log := slog.New(slog.NewTextHandler(e.logs, nil))
+	o := queue.Options{Log: log, PlaceSecrets: [][]byte{bytes.Repeat([]byte("s"), 32)}, ReportTTL: time.Minute}
+	for _, f := range change {
+		f(&o)
+	}
+	if e.line, err = queue.New(rdb, o); err != nil {
+		t.Fatal(err)
+	}
+	if e.ring, err = pass.NewRing(time.Now().Add(-time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	e.settings(t, e.room, 1, rate, slots, "open")
+	if err := e.line.PutReport(t.Context(), e.room, queue.Report{At: time.Unix(1, 0), Available: 12, Total: 180}); err != nil {
+		t.Fatal(err)
+	}
+	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: log, Quiet: Quiet})
+	New(Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log}).Register(server.App)
+	addr, err := server.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.base = "http://" + addr.String()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = server.Serve() })
+	wg.Go(func() { _ = e.line.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		stop, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		_ = server.Shutdown(stop)
+		wg.Wait()
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if v, err := e.line.Room(e.room); err == nil && v.InventoryOK {
+			return e
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the line does not run")
+		}
+	}
+}
+
+func (e *edge) settings(t *testing.T, room string, version int64, rate, slots int, state string) {
+	t.Helper()
+	if err := e.line.PutSettings(t.Context(), queue.Settings{
+		Room: room, Title: "Cinema", Mode: "fifo", State: state, RatePerMinute: rate, Cap: slots, Run: 1,
+		Version: version, BookingURL: "http://booking.test/",
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer is a response, read.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	doc    map[string]any
+}
+
+// slug is the last part of a problem's type, "" when the answer is none.
+func (a answer) slug() string {
+	s, _ := a.doc["type"].(string)
+	return strings.TrimPrefix(s, basehttp.TypeBase)
+}
+
+func (a answer) text(key string) string { s, _ := a.doc[key].(string); return s }
+
+func (a answer) num(key string) int { n, _ := a.doc[key].(float64); return int(n) }
+
+type fan struct {
+	t      *testing.T
+	e      *edge
+	client *http.Client
+}
+
+// browser keeps cookies, api keeps none.
+func (e *edge) browser(t *testing.T) fan {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fan{t, e, &http.Client{Jar: jar, Timeout: 10 * time.Second}}
+}
+
+func (e *edge) api(t *testing.T) fan { return fan{t, e, &http.Client{Timeout: 10 * time.Second}} }
+
+func (f fan) cookie(name string) string {
+	u, _ := url.Parse(f.e.base)
+	for _, c := range f.client.Jar.Cookies(u) {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// send makes one request; header pairs follow the body.
+func (f fan) send(method, path, body string, header ...string) answer {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), method, f.e.base+path, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	res, err := f.client.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	a := answer{status: res.StatusCode, header: res.Header}
+	if a.body, err = io.ReadAll(res.Body); err != nil {
+		f.t.Fatal(err)
+	}
+	_ = json.Unmarshal(a.body, &a.doc)
+	return a
+}
+
+func (f fan) join(header ...string) answer {
+	f.t.Helper()
+	a := f.send("POST", "/v1/rooms/"+f.e.room+"/places", "", header...)
+	if a.status != 200 && a.status != 201 {
+		f.t.Fatalf("join: %d %s", a.status, a.body)
+	}
+	return a
+}
+
+// bearer is the header that presents a join's token.
+func bearer(join answer) []string { return []string{"Authorization", "Bearer " + join.text("token")} }
+
+// pass asks until the pass comes.
+func (f fan) pass(header ...string) answer {
+	f.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		a := f.send("POST", "/v1/rooms/"+f.e.room+"/pass", "", header...)
+		if a.status == 201 {
+			return a
+		}
+		if a.slug() != "not-called-yet" && a.slug() != "stand-by" || time.Now().After(deadline) {
+			f.t.Fatalf("pass: %d %s", a.status, a.body)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (e *edge) claims(t *testing.T, token string) pass.Claims {
+	t.Helper()
+	v := pass.NewVerifier(pass.RingSource(func() pass.Ring { return e.ring }, time.Now), nil)
+	c, err := v.Verify(token)
+	if err != nil {
+		t.Fatalf("the pass does not verify: %v", err)
+	}
+	return c
+}
