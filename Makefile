@@ -21,7 +21,7 @@ deps-run:
 	@.ci/deps postgres redis
 
 deps-test:
-	@.ci/deps postgres redis chromium
+	@.ci/deps postgres redis chromium node curl
 
 # Pinned by version and rebuilt when another one lies there.
 deps-lint:

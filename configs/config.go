@@ -17,7 +17,7 @@ type Config struct {
 	Payment   Payment    `koanf:"payment"`
 	HTTP      HTTP       `koanf:"http"`
 	Shutdown  Shutdown   `koanf:"shutdown"`
-	Operators []Operator `koanf:"operators" live:"yes"`
+	Operators []Operator `koanf:"operators" live:"yes" file:"yes"`
 }
 
 // Log configures the log on standard error.

@@ -140,6 +140,23 @@ func (f field) setList(raw any) error {
 	return nil
 }
 
+// setLines takes the lines of a …File: for operators "name role tokenHash".
+func (f field) setLines(lines []string) error {
+	entries := make([]any, len(lines))
+	for i, line := range lines {
+		entries[i] = line
+		if f.value.Type() != reflect.TypeFor[[]Operator]() {
+			continue
+		}
+		words := strings.Fields(line)
+		if len(words) != 3 {
+			return fmt.Errorf("entry %d must be: name role tokenHash", i+1)
+		}
+		entries[i] = map[string]any{"name": words[0], "role": words[1], "tokenHash": words[2]}
+	}
+	return f.set(entries)
+}
+
 func textsOf(raw any) ([]string, error) {
 	var out []string
 	switch v := raw.(type) {

@@ -196,13 +196,13 @@ func (l *loader) setFromFile(f field, raw any, inline bool) {
 		f.value.SetString(strings.TrimSpace(string(data)))
 		return
 	}
-	var lines []any
+	var lines []string
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			lines = append(lines, line)
 		}
 	}
-	if err := f.setList(lines); err != nil {
+	if err := f.setLines(lines); err != nil {
 		l.add(key, "%v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 type keysCmd struct {
 	New    keysNewCmd    `cmd:"" help:"Make a key: the first of a new file, or one more that is published now and signs after --publish-first."`
-	Rotate keysRotateCmd `cmd:"" help:"Let the newest key sign from now on; the others stay published until their last pass has expired."`
+	Rotate keysRotateCmd `cmd:"" help:"Let the newest key, or a new one, sign after --publish-first; the others stay published until their last pass has expired."`
 	List   keysListCmd   `cmd:"" help:"List the keys."`
 }
 
@@ -48,6 +48,7 @@ func (f keysFlag) mustRead() (pass.Ring, error) {
 
 type keysNewCmd struct {
 	keysFlag
+	IfMissing    bool          `help:"Do nothing when the file is there."`
 	PublishFirst time.Duration `default:"10m" help:"How long an additional key is published before it signs (default ${default})."`
 }
 
@@ -57,6 +58,8 @@ func (c keysNewCmd) Run(w *world) error {
 	switch {
 	case err != nil:
 		return err
+	case exists && c.IfMissing:
+		return nil
 	case exists:
 		ring, err = ring.Add(now.Add(c.PublishFirst))
 	default:
@@ -70,7 +73,8 @@ func (c keysNewCmd) Run(w *world) error {
 
 type keysRotateCmd struct {
 	keysFlag
-	Overlap time.Duration `default:"15m" help:"How long the old keys stay published (default ${default})."`
+	PublishFirst time.Duration `default:"10s" help:"How long the key is published before it signs: every process must have read it (default ${default})."`
+	Overlap      time.Duration `default:"15m" help:"How long the old keys stay published after that (default ${default})."`
 }
 
 func (c keysRotateCmd) Run(w *world) error {
@@ -81,7 +85,10 @@ func (c keysRotateCmd) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	if ring, err = ring.Rotate(time.Now(), c.Overlap); err != nil {
+	// The turn lies ahead: edges and verifiers read the file, or fetch the
+	// published set, each at a moment of its own, and a pass of a key that one of
+	// them does not know yet is a fan turned away.
+	if ring, err = ring.Rotate(time.Now().Add(c.PublishFirst), c.Overlap); err != nil {
 		return err
 	}
 	return c.write(w, ring)
@@ -116,10 +123,11 @@ func printKeys(w *world, ring pass.Ring) {
 			state = "signing"
 		case !k.RetireAt.IsZero() && !k.RetireAt.After(now):
 			state = "retired"
-		case !k.RetireAt.IsZero():
-			state = "until " + k.RetireAt.UTC().Format(time.RFC3339)
 		case k.ActiveFrom.After(now):
 			state = "signs from " + k.ActiveFrom.UTC().Format(time.RFC3339)
+		}
+		if k.RetireAt.After(now) {
+			state += ", published until " + k.RetireAt.UTC().Format(time.RFC3339)
 		}
 		_, _ = fmt.Fprintf(w.out, "%s  %s\n", k.ID, state)
 	}

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"time"
+
 	"usher/cmd/usher/internal/app"
 	"usher/configs"
 )
@@ -57,4 +61,26 @@ func (c devCmd) Run(w *world) error {
 	return app.Dev(w.ctx, app.DevOptions{
 		Data: c.Data, Environ: w.environ, Overrides: set, Out: w.out, ReadyFile: c.ReadyFile, Log: w.log, Level: w.level,
 	})
+}
+
+// healthCmd is for images without a shell or curl.
+type healthCmd struct {
+	Admin string `env:"USHER_ADMIN_URL" default:"http://127.0.0.1:9090" placeholder:"URL" help:"The admin listener (default ${default})."`
+}
+
+func (c healthCmd) Run(w *world) error {
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, c.Admin+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: 2 * time.Second}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("not ready: %s", res.Status)
+	}
+	return nil
 }

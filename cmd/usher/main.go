@@ -27,6 +27,7 @@ type cli struct {
 	Room    roomCmd    `cmd:"" help:"Open, pause, tune and close waiting rooms, through the admin listener."`
 	Keys    keysCmd    `cmd:"" help:"Make, rotate and list the keys that sign passes."`
 	Audit   auditCmd   `cmd:"" help:"Check every invariant against the database; exits non-zero on a breach."`
+	Health  healthCmd  `cmd:"" help:"Ask a process on this machine whether it is ready; exits non-zero when not."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -108,8 +108,15 @@ func cleanEnv() []string {
 }
 
 func tail(s string) string {
-	if len(s) > 6000 {
-		return "…" + s[len(s)-6000:]
+	var kept []string
+	for line := range strings.Lines(s) { // requests that went well explain nothing
+		if !strings.Contains(line, `"msg":"request"`) || strings.Contains(line, `"status":5`) {
+			kept = append(kept, line)
+		}
+	}
+	s = strings.Join(kept, "")
+	if len(s) > 3000 {
+		return "…" + s[len(s)-3000:]
 	}
 	return s
 }

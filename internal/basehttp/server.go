@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 )
 
 // Options configure a Server; only Name is needed.
@@ -154,9 +155,32 @@ func (l *patientListener) Accept() (net.Conn, error) {
 	}
 }
 
+// Close waits for the connections that the kernel has taken in already, and
+// then closes: what sits in the queue of a closed socket is reset, with the
+// request on it.
 func (l *patientListener) Close() error {
-	l.closed.Store(true)
+	if l.closed.Swap(true) {
+		return l.Listener.Close() // again: the error that says so
+	}
+	if tcp, ok := l.Listener.(*net.TCPListener); ok {
+		for deadline := time.Now().Add(250 * time.Millisecond); queued(tcp) && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	return l.Listener.Close()
+}
+
+// queued tells whether a connection waits to be accepted.
+func queued(l *net.TCPListener) (waiting bool) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		waiting = n > 0 && err == nil
+	})
+	return waiting
 }
 
 // accessLog writes one line a request, with the problem's slug when one was

@@ -186,9 +186,11 @@ func start(ctx context.Context, name string, cred *syscall.Credential, dir strin
 	s.cmd.Stdout, s.cmd.Stderr = s.tail, s.tail
 	// A process group of its own: Ctrl-C in the terminal reaches Usher alone,
 	// which then stops its servers in order.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Setpgid: true}
 	if name == "postgres" {
-		s.cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT // the postmaster takes its children along
+		dieWithParent(s.cmd.SysProcAttr, syscall.SIGQUIT) // the postmaster takes its children along
+	} else {
+		dieWithParent(s.cmd.SysProcAttr, syscall.SIGKILL)
 	}
 	started := make(chan error, 1)
 	go func() {

@@ -25,6 +25,7 @@ type bridge struct {
 	every      time.Duration
 	log        *slog.Logger
 	metrics    bridgeMetrics
+	first      chan struct{} // closed after the first turn, whatever came of it
 
 	mu     sync.Mutex
 	failed map[string]bool // rooms whose last shipment failed, "" for the reading
@@ -60,7 +61,7 @@ func (a *App) buildBridge() error {
 	}
 	b := &bridge{
 		office: a.office, line: line, bookingURL: a.urlOf("booking", c.Booking.PublicURL), every: c.Booking.BridgeEvery,
-		log: a.log.With("component", "bridge"), metrics: m, failed: map[string]bool{},
+		log: a.log.With("component", "bridge"), metrics: m, failed: map[string]bool{}, first: make(chan struct{}),
 	}
 	a.bridge.Store(b)
 	a.spawn("bridge", b.run)
@@ -70,8 +71,9 @@ func (a *App) buildBridge() error {
 func (b *bridge) run(ctx context.Context) error {
 	tick := time.NewTicker(b.every)
 	defer tick.Stop()
-	for {
-		b.runOnce(ctx)
+	b.runOnce(ctx)
+	close(b.first)
+	for ; ; b.runOnce(ctx) {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -70,6 +70,10 @@ func Dev(ctx context.Context, o DevOptions) (err error) {
 	if err := a.Start(ctx); err != nil {
 		return err
 	}
+	select { // the rooms must be there when the banner names them
+	case <-a.bridge.Load().first:
+	case <-ctx.Done():
+	}
 	ready := d.ready(a)
 	forget := rememberToken(a.Addr("admin"), folder.secrets.Operator)
 	defer forget()

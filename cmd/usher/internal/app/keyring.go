@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/MicahParks/keyfunc/v3"
-	"golang.org/x/time/rate"
 
 	"usher/admission/pass"
 )
@@ -23,8 +20,11 @@ import (
 type keyring struct {
 	path string
 	log  *slog.Logger
-	data []byte
 	ring atomic.Pointer[pass.Ring]
+
+	mu     sync.Mutex // one reader of the file at a time
+	data   []byte     // as last read
+	looked time.Time  // for a key id that was not known
 }
 
 func openKeyring(path string, log *slog.Logger) (*keyring, error) {
@@ -56,7 +56,30 @@ func (k *keyring) watch(ctx context.Context, every time.Duration) error {
 	}
 }
 
+// find is a pass.KeySource. A key id that is not known may stand in the file
+// already: the edge that signed has read it, and our next look is not due.
+func (k *keyring) find(kid string) (ed25519.PublicKey, error) {
+	source := pass.RingSource(k.get, time.Now)
+	key, err := source(kid)
+	if err == nil {
+		return key, nil
+	}
+	k.mu.Lock()
+	if time.Since(k.looked) > 100*time.Millisecond { // made-up ids cost ten reads a second
+		k.reloadLocked()
+		k.looked = time.Now()
+	}
+	k.mu.Unlock()
+	return source(kid)
+}
+
 func (k *keyring) reload() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reloadLocked()
+}
+
+func (k *keyring) reloadLocked() {
 	data, err := os.ReadFile(k.path)
 	if err == nil && bytes.Equal(data, k.data) {
 		return
@@ -96,51 +119,10 @@ func (a *App) verifier() (*pass.Verifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		return pass.NewVerifier(pass.RingSource(k.get, time.Now), nil), nil
+		return pass.NewVerifier(k.find, nil), nil
 	}
-	source, stop, err := jwksSource(a.config().Pass.JWKSURL, jwksRefresh, a.log)
-	if err != nil {
-		return nil, err
-	}
-	a.teardown.push("published keys", func(context.Context) error { stop(); return nil })
-	return pass.NewVerifier(source, nil), nil
-}
-
-const (
-	jwksRefresh = 30 * time.Second
-	jwksTimeout = time.Second
-)
-
-// jwksSource finds keys in a published set. The set is fetched again in the
-// background, and at once for a key id it does not know, at most once a second:
-// the library's own default of once in five minutes lets one made-up id keep
-// every pass of a new key waiting. The last good set stays while the edge is away.
-func jwksSource(url string, refresh time.Duration, log *slog.Logger) (pass.KeySource, func(), error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	startWithoutEdge := true
-	set, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{url}, keyfunc.Override{
-		HTTPTimeout: jwksTimeout, RefreshInterval: refresh, NoErrorReturnFirstHTTPReq: &startWithoutEdge,
-		RefreshUnknownKID: rate.NewLimiter(rate.Every(time.Second), 1), RateLimitWaitMax: jwksTimeout,
-		RefreshErrorHandlerFunc: func(u string) func(context.Context, error) {
-			return func(_ context.Context, err error) {
-				log.Warn("the published keys cannot be fetched; the last good ones stay", "url", u, "err", err)
-			}
-		},
-	})
-	if err != nil {
-		cancel()
-		return nil, nil, fmt.Errorf("app: published keys at %s: %w", url, err)
-	}
-	source := func(kid string) (ed25519.PublicKey, error) {
-		key, err := set.Storage().KeyRead(ctx, kid)
-		if err != nil {
-			return nil, fmt.Errorf("no key %.20q: %w", kid, err)
-		}
-		pub, ok := key.Key().(ed25519.PublicKey)
-		if !ok {
-			return nil, errors.New("not an Ed25519 key")
-		}
-		return pub, nil
-	}
-	return source, cancel, nil
+	p := newPublished(a.config().Pass.JWKSURL, a.log)
+	a.spawn("published keys", p.run)
+	p.await(jwksPatience)
+	return pass.NewVerifier(p.find, nil), nil
 }

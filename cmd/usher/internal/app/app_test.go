@@ -1,0 +1,431 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"usher/admission/pass"
+	"usher/booking"
+	"usher/configs"
+	"usher/queue"
+)
+
+func TestMain(m *testing.M) {
+	// fasthttp keeps a clock for the life of a process, and a server's cleaner
+	// sleeps out its ten seconds after the server has gone.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+var quietLog = slog.New(slog.DiscardHandler)
+
+func TestTeardownOrderAndErrors(t *testing.T) {
+	t.Parallel()
+	var td teardown
+	var order []string
+	note := func(name string, err error) {
+		td.push(name, func(context.Context) error { order = append(order, name); return err })
+	}
+	broken := errors.New("broken")
+	note("store", nil)
+	note("loop", broken)
+	note("server", nil)
+	err := td.unwind(t.Context())
+	if got := strings.Join(order, " "); got != "server loop store" {
+		t.Errorf("order: %s", got)
+	}
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "loop:") {
+		t.Errorf("got %v", err)
+	}
+	if err := td.unwind(t.Context()); err != nil || len(order) != 3 {
+		t.Errorf("a second unwind did something: %v %v", err, order)
+	}
+}
+
+// One step that hangs does not keep the others from being undone.
+func TestTeardownStepThatHangs(t *testing.T) {
+	t.Parallel()
+	var td teardown
+	release := make(chan struct{})
+	defer close(release)
+	closed := make(chan struct{})
+	td.push("store", func(context.Context) error { close(closed); return nil })
+	td.push("stuck", func(context.Context) error { <-release; return nil })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := td.unwind(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stuck") {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the store was never closed")
+	}
+}
+
+// sandboxApp is the one role that needs no store.
+func sandboxApp(t *testing.T, change func(*configs.Config)) *App {
+	t.Helper()
+	c := configs.Default()
+	c.Sandbox.Addr, c.Admin.Addr = "127.0.0.1:0", "127.0.0.1:0"
+	c.Payment.APIKey, c.Payment.Secrets = configs.Secret(newSecret()), []configs.Secret{configs.Secret(newSecret())}
+	c.Shutdown.DrainDelay = time.Millisecond
+	if change != nil {
+		change(&c)
+	}
+	a, err := New(Options{Role: "sandbox", Config: configs.Fixed(c), Log: quietLog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestStartStopAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		a := sandboxApp(t, nil)
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(a.Stop(), a.Stop()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whatever fails while starting, what was started before is taken down.
+func TestStartThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	a := sandboxApp(t, nil)
+	broken := errors.New("no stores today")
+	stopped := false
+	a.opts.Prepare = func(context.Context) (Stores, error) {
+		return Stores{Stop: func(context.Context) error { stopped = true; return nil }}, broken
+	}
+	if err := a.Start(t.Context()); !errors.Is(err, broken) {
+		t.Fatalf("got %v", err)
+	}
+	if !stopped {
+		t.Error("what Prepare had started was not stopped")
+	}
+	if res, err := http.Get("http://" + a.Addr("sandbox") + "/"); err == nil { //nolint:noctx // refused at once
+		_ = res.Body.Close()
+		t.Error("a listener is left open")
+	}
+}
+
+func get(t *testing.T, method, url, token, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var b strings.Builder
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := res.Body.Read(buf)
+		b.Write(buf[:n])
+		if err != nil {
+			return res.StatusCode, b.String()
+		}
+	}
+}
+
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func TestAdminListener(t *testing.T) {
+	t.Parallel()
+	a := sandboxApp(t, func(c *configs.Config) {
+		c.Operators = []configs.Operator{
+			{Name: "vi", Role: configs.RoleViewer, TokenHash: hashOf("viewer-token")},
+			{Name: "op", Role: configs.RoleOperator, TokenHash: strings.ToUpper(hashOf("operator-token"))},
+			{Name: "both", Role: configs.RoleBoxOffice, TokenHash: hashOf("operator-token")},
+		}
+		c.Operators[1].TokenHash = "sha256:" + strings.TrimPrefix(c.Operators[1].TokenHash, "SHA256:")
+	})
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	url := "http://" + a.Addr("admin")
+	for _, c := range []struct {
+		method, path, token string
+		status              int
+		want                string
+	}{
+		{"GET", "/healthz", "", 200, "ok"},
+		{"GET", "/readyz", "", 200, "ready"},
+		{"GET", "/metrics", "", 200, `usher_http_requests_total{listener="admin"`},
+		{"GET", "/v1/admin/rooms", "", 401, "unauthorized"},
+		{"GET", "/v1/admin/rooms", "wrong", 401, "unauthorized"},
+		{"POST", "/v1/admin/rooms/x/pause", "viewer-token", 403, "forbidden"},
+		{"GET", "/v1/admin/rooms", "viewer-token", 404, "no-rooms-here"},
+		{"POST", "/v1/admin/rooms/x/pause", "operator-token", 404, "no-rooms-here"},
+		{"GET", "/nowhere", "", 404, "not-found"},
+	} {
+		if status, body := get(t, c.method, url+c.path, c.token, ""); status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s (%s): %d %.300s", c.method, c.path, c.token, status, body)
+		}
+	}
+	if actor, ok := a.operator("operator-token", configs.RoleBoxOffice); !ok || actor != "both" {
+		t.Errorf("a token with two roles: %q %v", actor, ok)
+	}
+	if _, ok := a.operator("", configs.RoleViewer); ok {
+		t.Error("no token is somebody")
+	}
+	a.ready.Store(false)
+	if status, body := get(t, "GET", url+"/readyz", "", ""); status != 503 || !strings.Contains(body, "not-ready") {
+		t.Errorf("not ready: %d %s", status, body)
+	}
+}
+
+// fakeLine is the bridge's other end.
+type fakeLine struct {
+	mu       sync.Mutex
+	settings map[string]queue.Settings
+	reports  map[string]queue.Report
+	fail     func(room string) error
+}
+
+func (f *fakeLine) PutSettings(ctx context.Context, s queue.Settings) error {
+	if err := f.fail(s.Room); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settings[s.Room] = s
+	return ctx.Err()
+}
+
+func (f *fakeLine) PutReport(_ context.Context, room string, r queue.Report) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reports[room] = r
+	return nil
+}
+
+type fakeOffice struct{ reports []booking.RoomReport }
+
+func (f fakeOffice) Reports(context.Context) ([]booking.RoomReport, error) { return f.reports, nil }
+
+func TestBridgeShipsEveryRoomItCan(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	office := fakeOffice{}
+	for i := range 20 {
+		office.reports = append(office.reports, booking.RoomReport{
+			Room: booking.Room{ID: fmt.Sprint("room-", i), Title: "T", Mode: "fifo", State: "open", RatePerMinute: 60, Cap: i, Run: 2, Version: int64(i)},
+			At:   at, Seq: 7, Available: 3, Total: 5, SoldOut: i == 1,
+			Living: []booking.SlotRef{{PlaceID: "p", JTI: "j"}}, Ended: []booking.SlotRef{{PlaceID: "q", JTI: "k"}},
+			Lanes: booking.LaneReport{QueueWait: time.Millisecond, Batch: 2 * time.Millisecond, Depth: 3, Shed: 4},
+		})
+	}
+	broken := errors.New("a slot moved")
+	line := &fakeLine{settings: map[string]queue.Settings{}, reports: map[string]queue.Report{}}
+	line.fail = func(room string) error {
+		if room == "room-3" {
+			return broken
+		}
+		return nil
+	}
+	reg, _ := newRegistry()
+	metrics, err := newBridgeMetrics(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	b := &bridge{office: office, line: line, bookingURL: "http://b", every: time.Second, metrics: metrics,
+		log: slog.New(slog.NewTextHandler(&log, nil)), failed: map[string]bool{}, first: make(chan struct{})}
+	for range 3 {
+		b.runOnce(t.Context())
+	}
+	if len(line.settings) != 19 || len(line.reports) != 19 {
+		t.Fatalf("shipped %d settings and %d reports of 19", len(line.settings), len(line.reports))
+	}
+	if got, want := fmt.Sprintf("%+v", line.settings["room-4"]), fmt.Sprintf("%+v", queue.Settings{Room: "room-4", Title: "T", Mode: "fifo", State: "open", RatePerMinute: 60, Cap: 4, Run: 2, Version: 4, BookingURL: "http://b"}); got != want {
+		t.Errorf("settings\n%s\nwant\n%s", got, want)
+	}
+	want := queue.Report{At: at, Seq: 7, Available: 3, Total: 5, SoldOut: true,
+		Living: []queue.SlotRef{{PlaceID: "p", JTI: "j"}}, Ended: []queue.SlotRef{{PlaceID: "q", JTI: "k"}},
+		Lanes: queue.LaneReport{QueueWait: time.Millisecond, Batch: 2 * time.Millisecond, Depth: 3, Shed: 4}}
+	if got := fmt.Sprintf("%+v", line.reports["room-1"]); got != fmt.Sprintf("%+v", want) {
+		t.Errorf("report\n%s\nwant\n%+v", got, want)
+	}
+	if n := strings.Count(log.String(), "cannot ship"); n != 1 || !strings.Contains(log.String(), "room-3") {
+		t.Errorf("it complained %d times:\n%s", n, log.String())
+	}
+	line.fail = func(string) error { return nil }
+	b.runOnce(t.Context())
+	if !strings.Contains(log.String(), "ships again") {
+		t.Error("it does not say that it works again")
+	}
+	if err := b.push(t.Context(), booking.Room{ID: "room-9", State: "paused", Version: 99}); err != nil || line.settings["room-9"].State != "paused" {
+		t.Errorf("push: %v %+v", err, line.settings["room-9"])
+	}
+}
+
+func TestKeyringReload(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	if _, err := openKeyring(path, quietLog); err == nil {
+		t.Error("a file that is not there was opened")
+	}
+	ring, err := pass.NewRing(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteRing(path, ring); err != nil {
+		t.Fatal(err)
+	}
+	k, err := openKeyring(path, quietLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := ring.Add(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteRing(path, two); err != nil {
+		t.Fatal(err)
+	}
+	k.reload()
+	if len(k.get().Keys()) != 2 {
+		t.Error("the new ring is not in force")
+	}
+	for _, broken := range []string{"", "{}", `{"keys":[]}`} {
+		if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k.reload()
+		if len(k.get().Keys()) != 2 {
+			t.Errorf("%q put the old ring out of force", broken)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if k.reload(); len(k.get().Keys()) != 2 {
+		t.Error("a file that is gone put the old ring out of force")
+	}
+}
+
+func TestPublishedKeys(t *testing.T) {
+	t.Parallel()
+	ring, err := pass.NewRing(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc atomic.Pointer[string]
+	var asked atomic.Int64
+	publish := func(r pass.Ring) {
+		data, err := r.JWKS(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A kind of key nobody here knows stands beside ours.
+		s := strings.Replace(string(data), `"keys":[`, `"keys":[{"kty":"XYZ","kid":"odd"},`, 1)
+		doc.Store(&s)
+	}
+	publish(ring)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if s := doc.Load(); s != nil {
+			_, _ = w.Write([]byte(*s))
+			return
+		}
+		http.Error(w, "down", http.StatusBadGateway)
+	}))
+	defer srv.Close()
+	p := newPublished(srv.URL, quietLog)
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- p.run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	p.await(10 * time.Second)
+	first := ring.Keys()[0].ID
+	if _, err := p.find(first); err != nil {
+		t.Fatal(err)
+	}
+
+	// A thousand made-up ids cost hardly a request, and do not stand in the way
+	// of a key that is new, nor of the fans who bring it all at once.
+	for i := range 1000 {
+		if _, err := p.find(fmt.Sprint("bogus-", i)); err == nil {
+			t.Fatal("a key was made up")
+		}
+	}
+	if n := asked.Load(); n > 5 {
+		t.Errorf("%d requests for made-up ids", n)
+	}
+	two, err := ring.Add(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(two)
+	second := two.Keys()[1].ID
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if _, err := p.find(second); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+
+	// The edge is away, or answers rubbish: the last good set stays.
+	empty := `{"keys":[]}`
+	for _, broken := range []*string{nil, &empty} {
+		doc.Store(broken)
+		p.refresh(t.Context())
+		for _, kid := range []string{first, second} {
+			if _, err := p.find(kid); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestTuneOfAnUnknownRole(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Options{Role: "kitchen", Config: configs.Fixed(configs.Default())}); err == nil || !strings.Contains(err.Error(), "edge, booking, sandbox, dev") {
+		t.Errorf("got %v", err)
+	}
+}
