@@ -19,6 +19,15 @@ var pageFiles embed.FS
 // pages are the booking pages: a demonstration of what an integrator builds on
 // the API. They hold no state of their own and take no decision: a page shows what
 // the office and the desk say, and its script calls the same API as everybody.
+//
+// What was decided, and why. The shop is drawn by its script, for a map without
+// one is no map; a booking is written whole by its template, for a ticket must
+// open on any device, and its script only asks for the same page again. Price
+// classes have the page's own six colours and not the catalog's: numbers stand on
+// them and must be readable in light and dark. A seat's state has an outline of
+// its own, so colour is never needed. A stadium is drawn section by section, the
+// nearest first: twenty thousand nodes would not move smoothly on a phone. Keys of
+// checkouts are stored before they are sent, so that a reload pays once.
 type pages struct {
 	*Server
 	kit *pagehttp.Kit

@@ -30,8 +30,9 @@
       this.view = new Viewport(root, { onChange: () => this.#moved(), onTap: (x, y, e) => this.#tapped(x, y, e) });
       this.view.setWorld(g.grow(hall.bounds, hall.pitch * 0.6), 46 / hall.pitch);
       root.addEventListener('keydown', (e) => this.#key(e));
-      root.addEventListener('focusin', (e) => this.#focused(e.target));
-      root.addEventListener('focusout', () => this.layers.focus.replaceChildren());
+      // On the parent: Chromium makes an <svg> that listens for focus a tab stop itself.
+      root.parentNode.addEventListener('focusin', (e) => this.#focused(e.target));
+      root.parentNode.addEventListener('focusout', () => this.layers.focus.replaceChildren());
       root.addEventListener('pointermove', (e) => e.pointerType === 'mouse' && this.#hover(e));
       root.addEventListener('pointerleave', () => this.onHover(null));
       this.#moved();
@@ -137,6 +138,7 @@
       this.root.classList.toggle('close', close);
       this.root.classList.toggle('home', this.view.atHome);
       this.#wanted(close);
+      if (this.stop && !this.stop.isConnected) this.#rove(this.#firstStop()); // or Tab would pass the map by
       this.#labels(k);
       this.onHover(null);
       if (this.mark) this.#ring(this.mark);
@@ -191,7 +193,7 @@
     showSeats(codes) {
       const seats = [...codes].map((c) => this.hall.byCode.get(c)).filter((s) => s && !s.in.standing);
       if (!seats.length || this.unit * this.view.k > 16) return;
-      this.view.fit(g.grow(g.boundsOf(seats), this.unit * 4));
+      this.view.fit(g.grow(g.boundsOf(seats), this.unit * 8));
     }
 
     // ---- pointing ---------------------------------------------------------
@@ -248,7 +250,7 @@
       node.focus({ preventScroll: true });
     }
     #focused(node) {
-      if (!node.dataset) return;
+      if (!node.dataset.seat && !node.dataset.section) return;
       const at = node.dataset.seat ? this.hall.byCode.get(node.dataset.seat) : null;
       if (node.matches(':focus-visible')) this.#ring(node);
       if (at) this.view.reveal(at);
