@@ -83,6 +83,8 @@ func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCoo
 	switch {
 	case errors.Is(err, pass.ErrExpired):
 		return Session{}, false, fmt.Errorf("%w: %w", ErrPassExpired, err)
+	case errors.Is(err, pass.ErrNoKeys):
+		return Session{}, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case err != nil:
 		return Session{}, false, fmt.Errorf("%w: %w", ErrPassInvalid, err)
 	}

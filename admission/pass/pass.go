@@ -51,6 +51,9 @@ const maxBytes = 4096
 var (
 	ErrInvalid = errors.New("pass: invalid")
 	ErrExpired = fmt.Errorf("%w: expired", ErrInvalid)
+	// ErrNoKeys is what a KeySource wraps when it could not look: nothing is said
+	// about the pass then, and its bearer may try again.
+	ErrNoKeys = errors.New("pass: the keys cannot be read at the moment")
 )
 
 // Claims are what a pass says.
@@ -132,7 +135,8 @@ func NewVerifier(keys KeySource, now func() time.Time) *Verifier {
 	)}
 }
 
-// Verify returns what a good pass says; ErrExpired or ErrInvalid otherwise.
+// Verify returns what a good pass says; ErrExpired or ErrInvalid otherwise, and
+// ErrNoKeys when it cannot be told.
 func (v *Verifier) Verify(token string) (Claims, error) {
 	if len(token) > maxBytes {
 		return Claims{}, fmt.Errorf("%w: %d bytes", ErrInvalid, len(token))
@@ -149,6 +153,9 @@ func (v *Verifier) Verify(token string) (Claims, error) {
 		// Only a token whose signature held is called expired: golang-jwt checks that first.
 		if errors.Is(err, jwt.ErrTokenExpired) && !errors.Is(err, jwt.ErrTokenSignatureInvalid) {
 			return Claims{}, ErrExpired
+		}
+		if errors.Is(err, ErrNoKeys) {
+			return Claims{}, err
 		}
 		return Claims{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -1,9 +1,11 @@
 package pass_test
 
 import (
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +125,18 @@ func TestBadPassesAreRefused(t *testing.T) {
 	}
 	if _, err := verifier(r, t0.Add(time.Hour)).Verify(good); !errors.Is(err, pass.ErrExpired) {
 		t.Errorf("expired: got %v", err)
+	}
+}
+
+// An edge that is down for a moment says nothing about a pass.
+func TestKeysThatCannotBeReadAreNoVerdict(t *testing.T) {
+	t.Parallel()
+	away := func(string) (ed25519.PublicKey, error) {
+		return nil, fmt.Errorf("%w: connection refused", pass.ErrNoKeys)
+	}
+	_, err := pass.NewVerifier(away, func() time.Time { return t0 }).Verify(mint(t, ring(t), claims()))
+	if !errors.Is(err, pass.ErrNoKeys) || errors.Is(err, pass.ErrInvalid) {
+		t.Errorf("got %v, want ErrNoKeys alone", err)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestMessagesOfBadFiles(t *testing.T) {
 			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
 			got := err.Error() + "\n"
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil { //nolint:gosec // a file of this folder, on a developer's word
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

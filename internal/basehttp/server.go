@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
+	_ "github.com/valyala/fasthttp" // by name: fiber asks for 1.51, which answers 200 to malformed chunks (GO-2026-4950)
 	"golang.org/x/sys/unix"
 )
 

@@ -124,10 +124,10 @@ func screenshot(t *testing.T, ctx context.Context, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // the folder is the developer's own
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o600); err != nil { //nolint:gosec // as above
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/MicahParks/jwkset"
 	"golang.org/x/sync/singleflight"
+
+	"usher/admission/pass"
 )
 
 // published is the keys an edge publishes, for a booking process that is given
@@ -31,6 +33,7 @@ type published struct {
 	client *http.Client
 	keys   atomic.Pointer[map[string]ed25519.PublicKey]
 	last   atomic.Int64 // when the last fetch ended, in nanoseconds since begin
+	failed atomic.Bool  // the last fetch did not bring a set
 	begin  time.Time
 	one    singleflight.Group
 	first  chan struct{} // closed with the first good set
@@ -66,6 +69,9 @@ func (p *published) find(kid string) (ed25519.PublicKey, error) {
 	if k, ok := (*p.keys.Load())[kid]; ok {
 		return k, nil
 	}
+	if p.failed.Load() { // the key may well be there: a fan with a good pass is not turned away
+		return nil, fmt.Errorf("%w: %s", pass.ErrNoKeys, p.url)
+	}
 	return nil, fmt.Errorf("no key %.20q at %s", kid, p.url)
 }
 
@@ -98,6 +104,7 @@ func (p *published) await(most time.Duration) {
 func (p *published) refresh(ctx context.Context) {
 	keys, err := p.fetch(ctx)
 	p.last.Store(int64(time.Since(p.begin)))
+	p.failed.Store(err != nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			p.log.Warn("the published keys cannot be fetched; the last good ones stay", "url", p.url, "err", err)
