@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const holdColumns = `
-	SELECT hold_id::text, showtime_id, session_id::text, customer_id, seats, amount, currency,
-	       CASE WHEN state IN ('OPEN', 'PAYING') AND expires_at <= clock_timestamp() THEN 'EXPIRED' ELSE state END,
-	       expires_at
-	  FROM hold`
+// holdFields are what scanHold reads.
+const holdFields = `hold_id::text, showtime_id, session_id::text, customer_id, seats, amount, currency,
+	CASE WHEN state IN ('OPEN', 'PAYING') AND expires_at <= clock_timestamp() THEN 'EXPIRED' ELSE state END, expires_at`
+
+const holdColumns = `SELECT ` + holdFields + ` FROM hold`
 
 const (
 	sqlHold = holdColumns + ` WHERE hold_id = $1 AND customer_id = $2`
@@ -36,8 +36,9 @@ const (
 		 WHERE showtime_id = $1 AND seat_code = ANY($2) AND hold_id = $3 AND status = 'HELD'`
 )
 
-func scanHold(row pgx.Row) (h Hold, err error) {
-	err = row.Scan(&h.ID, &h.ShowtimeID, &h.SessionID, &h.Customer, &h.Seats, &h.Amount, &h.Currency, &h.State, &h.ExpiresAt)
+func scanHold(row pgx.Row, more ...any) (h Hold, err error) {
+	err = row.Scan(append([]any{&h.ID, &h.ShowtimeID, &h.SessionID, &h.Customer, &h.Seats, &h.Amount, &h.Currency, &h.State,
+		&h.ExpiresAt}, more...)...)
 	h.ExpiresAt = h.ExpiresAt.UTC()
 	return h, err
 }
@@ -45,10 +46,11 @@ func scanHold(row pgx.Row) (h Hold, err error) {
 // GetHold reads a hold of the session's customer, whatever its state;
 // ErrUnknownHold for one that is not there and for other people's.
 func (o *Office) GetHold(ctx context.Context, s Session, id string) (Hold, error) {
-	if uuid.Validate(id) != nil {
+	key, err := uuid.Parse(id)
+	if err != nil {
 		return Hold{}, ErrUnknownHold
 	}
-	h, err := scanHold(o.pool.QueryRow(ctx, sqlHold, id, s.Customer))
+	h, err := scanHold(o.pool.QueryRow(ctx, sqlHold, key.String(), s.Customer))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Hold{}, ErrUnknownHold
 	}
@@ -60,7 +62,8 @@ func (o *Office) GetHold(ctx context.Context, s Session, id string) (Hold, error
 
 // ReleaseHold gives the seats back at once. Releasing what has been released or
 // has expired is no error. ErrHoldNotOpen while a payment may still arrive and
-// for a hold that became a booking; ErrUnknownHold as for GetHold.
+// for a hold that became a booking; payment.Desk.ReleaseHold goes on from there.
+// ErrUnknownHold as for GetHold.
 func (o *Office) ReleaseHold(ctx context.Context, s Session, id string) error {
 	h, err := o.GetHold(ctx, s, id)
 	if err != nil {

@@ -1,6 +1,8 @@
 package bookinghttp
 
 import (
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -84,15 +86,29 @@ func (s *Server) readHold(c *fiber.Ctx) error {
 	return c.JSON(holdDocOf(h))
 }
 
+// releaseHold gives seats back at once, also those whose payment page is open:
+// the desk has the provider close it first.
 func (s *Server) releaseHold(c *fiber.Ctx) error {
 	sess, err := s.reader(c)
 	if err != nil {
 		return err
 	}
+	id := strings.Clone(c.Params("hold"))
 	ctx, cancel := s.within()
 	defer cancel()
-	if err := s.office.ReleaseHold(ctx, sess, strings.Clone(c.Params("hold"))); err != nil {
+	err = s.office.ReleaseHold(ctx, sess, id)
+	if errors.Is(err, booking.ErrHoldNotOpen) && s.desk != nil {
+		err = s.releasePaying(sess, id)
+	}
+	if err != nil {
 		return s.fail(err)
 	}
 	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// releasePaying may have to wait for the provider, as a checkout does.
+func (s *Server) releasePaying(sess booking.Session, holdID string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), checkoutTimeout)
+	defer cancel()
+	return s.desk.ReleaseHold(ctx, sess, holdID)
 }

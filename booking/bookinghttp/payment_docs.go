@@ -21,6 +21,7 @@ type bookingDoc struct {
 	HoldExpiresAt  stamp       `json:"holdExpiresAt"`
 	Payment        *paymentDoc `json:"payment"`
 	Showtime       playDoc     `json:"showtime"`
+	Places         []placeDoc  `json:"places"` // in every state, in the hall's order
 	Tickets        []ticketDoc `json:"tickets"`
 }
 
@@ -41,6 +42,17 @@ type playDoc struct {
 	Timezone string `json:"timezone"`
 	Room     string `json:"room"`
 	StartsAt stamp  `json:"startsAt"`
+}
+
+// placeDoc is a booked seat as people say it; there are tickets only once it is paid.
+type placeDoc struct {
+	Seat       string `json:"seat"` // its code
+	Section    string `json:"section"`
+	Row        string `json:"row"`
+	Number     string `json:"number"` // as printed
+	Standing   bool   `json:"standing"`
+	PriceClass string `json:"priceClass"`
+	Amount     int64  `json:"amount"`
 }
 
 type ticketDoc struct {
@@ -83,7 +95,14 @@ func bookingDocOf(b payment.Booking) bookingDoc {
 			Title: b.Showtime.Title, Subtitle: b.Showtime.Subtitle, Venue: b.Showtime.Venue, City: b.Showtime.City,
 			Timezone: b.Showtime.Timezone, Room: b.Showtime.Room, StartsAt: stamp(b.Showtime.StartsAt),
 		},
+		Places:  make([]placeDoc, 0, len(b.Places)),
 		Tickets: make([]ticketDoc, 0, len(b.Tickets)),
+	}
+	for _, p := range b.Places {
+		d.Places = append(d.Places, placeDoc{
+			Seat: p.SeatCode, Section: p.Section, Row: p.Row, Number: p.Seat, Standing: p.Standing,
+			PriceClass: p.PriceClass, Amount: p.Amount,
+		})
 	}
 	if !b.ConfirmedAt.IsZero() {
 		at := stamp(b.ConfirmedAt)

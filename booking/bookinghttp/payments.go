@@ -21,6 +21,9 @@ const (
 	checkoutTimeout = 14 * time.Second
 	// refundRole may give money back.
 	refundRole = "boxoffice"
+	// anyRole is what every operator has: it tells a stranger, or a fan with a
+	// session's token, from an operator who may not do this.
+	anyRole = "viewer"
 )
 
 func (s *Server) registerPayments(r fiber.Router) {
@@ -137,7 +140,11 @@ func (s *Server) refundBooking(c *fiber.Ctx) error {
 	}
 	actor, ok := s.opts.OperatorAuth(token, refundRole)
 	if !ok {
-		return basehttp.ErrForbidden
+		if _, known := s.opts.OperatorAuth(token, anyRole); known {
+			return basehttp.ErrForbidden.Detailf("The role %s is needed.", refundRole)
+		}
+		c.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="usher"`)
+		return basehttp.ErrUnauthorized.Detailf("Send an operator's token as Bearer.")
 	}
 	var body refundBody
 	if err := basehttp.DecodeJSON(c, &body, true); err != nil {

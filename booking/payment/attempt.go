@@ -44,7 +44,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 )
 
-// openAttempt finds or makes the booking and its payable attempt. Order of locks:
+// openAttempt finds or makes the booking and its payable attempt. The hold is the
+// proof: a fan who has entered another room since may still pay for it. Order of locks:
 // booking, seats, hold; the booking's row is the gate between two checkouts of
 // one hold.
 func (d *Desk) openAttempt(ctx context.Context, tx pgx.Tx, s booking.Session, holdID uuid.UUID) (attempt, error) {
@@ -57,8 +58,6 @@ func (d *Desk) openAttempt(ctx context.Context, tx pgx.Tx, s booking.Session, ho
 		return a, booking.ErrUnknownHold
 	case err != nil:
 		return a, fmt.Errorf("payment: hold: %w", err)
-	case room != s.Room:
-		return a, booking.ErrWrongRoom
 	}
 	if err := d.gateBooking(ctx, tx, s, room, holdID, &a); err != nil {
 		return a, err

@@ -51,6 +51,7 @@ type Booking struct {
 	HoldExpiresAt  time.Time // until when a PENDING booking can be paid for
 	Payment        Payment   // the attempt that counts: the one that paid, else the latest
 	Showtime       ShowtimeInfo
+	Places         []Place  // one a seat, in the hall's order, whatever the state
 	Tickets        []Ticket // in the seats' order; empty until confirmed
 }
 
@@ -67,6 +68,17 @@ type Payment struct {
 type ShowtimeInfo struct {
 	Title, Subtitle, Venue, City, Timezone, Room string
 	StartsAt                                     time.Time
+}
+
+// Place is one seat of a booking as people say it.
+type Place struct {
+	SeatCode   string
+	Section    string
+	Row        string
+	Seat       string // as printed
+	Standing   bool
+	PriceClass string // its name
+	Amount     int64  // minor units; all of them add up to the booking's
 }
 
 // Ticket is the proof of one sold seat.
@@ -154,7 +166,8 @@ func (d *Desk) readBooking(ctx context.Context, id uuid.UUID, customer string) (
 	if err != nil {
 		return Booking{}, fmt.Errorf("payment: read tickets: %w", err)
 	}
-	return b, nil
+	b.Places, err = d.readPlaces(ctx, b, id)
+	return b, err
 }
 
 // TicketCode is what the QR code of one of the caller's valid tickets says;

@@ -30,11 +30,13 @@ type Checkout struct {
 //
 // The first checkout of a hold extends it, once. A payment of the hold that can
 // still be paid is answered again, also to another key: two open pages for one
-// hold would be two ways to pay twice. After a decline it opens a new attempt of
-// the same booking.
+// hold would be two ways to pay twice. After a decline, or once the page's time
+// is over while the hold lives, it opens a new attempt of the same booking, also
+// under the key that opened the last one: a fan's page may keep one key a hold.
 //
-// Errors: booking.ErrUnknownHold, ErrWrongRoom, ErrHoldExpired (a *HoldLostError
-// names the seats), ErrHoldNotOpen, ErrKeyReused; ErrInProgress; ErrProviderDown,
+// Any living session of the hold's customer will do, also one of another room.
+//
+// Errors: booking.ErrUnknownHold, ErrHoldExpired (a *HoldLostError names the seats), ErrHoldNotOpen, ErrKeyReused; ErrInProgress; ErrProviderDown,
 // after which the same key goes on with the same attempt and the provider's key.
 func (d *Desk) Checkout(ctx context.Context, s booking.Session, holdID, key string, body []byte) (c Checkout, created bool, err error) {
 	c, created, err = d.checkout(ctx, s, holdID, key, body)

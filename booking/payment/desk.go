@@ -34,6 +34,10 @@ type Options struct {
 	// ReconcileEvery is the reconciler's period, and the least time between two
 	// questions about one payment; default 15 s; < 0: never.
 	ReconcileEvery time.Duration
+	// GiveUpAfter is the age at which a payment that the provider opened, and then
+	// says it does not know, counts as unpaid; until then it stays undecided and
+	// each question about it is an alarm. Default 24 h.
+	GiveUpAfter time.Duration
 	// ProviderTimeout bounds one call to the provider; default 10 s.
 	ProviderTimeout time.Duration
 	// SeatsChanged, when set, is told after the commit of seats this desk sold, gave
@@ -56,6 +60,7 @@ func (o *Options) complete() error {
 		{&o.HoldExtension, 10 * time.Minute},
 		{&o.ReconcileAfter, 15 * time.Minute},
 		{&o.ReconcileEvery, 15 * time.Second},
+		{&o.GiveUpAfter, 24 * time.Hour},
 		{&o.ProviderTimeout, 10 * time.Second},
 	}
 	for _, x := range defaults {
@@ -73,7 +78,7 @@ func (o *Options) complete() error {
 	if o.ReturnURL == nil {
 		errs = append(errs, errors.New("a return address is needed"))
 	}
-	if o.PaymentLife < 0 || o.HoldExtension < 0 || o.ReconcileAfter < 0 || o.ProviderTimeout < 0 {
+	if o.PaymentLife < 0 || o.HoldExtension < 0 || o.ReconcileAfter < 0 || o.GiveUpAfter < 0 || o.ProviderTimeout < 0 {
 		errs = append(errs, errors.New("durations must be positive"))
 	}
 	if o.PaymentLife > o.HoldExtension {

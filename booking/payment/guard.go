@@ -19,6 +19,7 @@ type guarded struct {
 	timeout time.Duration
 	breaker circuitbreaker.CircuitBreaker[any]
 	metrics *metrics
+	log     *slog.Logger
 }
 
 // The breaker opens after breakerFailures in a row and lets one call try again
@@ -33,7 +34,8 @@ func guard(p Provider, timeout time.Duration, m *metrics, log *slog.Logger) *gua
 		WithFailureThreshold(breakerFailures).
 		WithSuccessThreshold(1).
 		WithDelay(breakerPause).
-		// An answer is an answer, even a refusal: only silence opens the breaker.
+		// An answer is an answer, even a refusal: only silence opens the breaker, and
+		// credentials that are not accepted, with which no call can succeed.
 		HandleIf(func(_ any, err error) bool {
 			return err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrNotKnown) && !errors.Is(err, context.Canceled)
 		}).
@@ -44,7 +46,7 @@ func guard(p Provider, timeout time.Duration, m *metrics, log *slog.Logger) *gua
 				m.breaker.Set(1)
 			}
 		}).Build()
-	return &guarded{Provider: p, timeout: timeout, breaker: b, metrics: m}
+	return &guarded{Provider: p, timeout: timeout, breaker: b, metrics: m, log: log}
 }
 
 // call runs f with the time limit under the breaker. Silence, an open breaker
@@ -67,6 +69,9 @@ func call[T any](ctx context.Context, g *guarded, name string, f func(context.Co
 		return out, err
 	case errors.Is(err, circuitbreaker.ErrOpen):
 		g.metrics.observe(name, "breaker", start)
+	case errors.Is(err, ErrNotAllowed):
+		g.metrics.observe(name, "not-allowed", start)
+		g.log.Error("the provider does not accept our credentials; nobody can pay until they are put right", "call", name, "err", err)
 	default:
 		g.metrics.observe(name, "failed", start)
 	}

@@ -21,8 +21,15 @@ const (
 	sqlKeyRead = `
 		SELECT request_hash, state = 'DONE', locked_until > clock_timestamp(), response
 		  FROM idempotency WHERE customer_id = $1 AND call = 'checkout' AND key = $2 FOR UPDATE`
+	// A statement of its own, so that it sees what a twin committed while this one
+	// waited for the key.
+	sqlAnswerStands = `
+		SELECT EXISTS (
+		       SELECT FROM payment p JOIN booking b ON b.showtime_id = p.showtime_id AND b.booking_id = p.booking_id
+		        WHERE p.payment_id = $1
+		          AND (p.state = 'PENDING' AND p.expires_at > clock_timestamp() OR b.state IN ('CONFIRMED', 'REFUNDED')))`
 	sqlKeyTake = `
-		UPDATE idempotency SET locked_until = clock_timestamp() + make_interval(secs => $3)
+		UPDATE idempotency SET state = 'RUNNING', locked_until = clock_timestamp() + make_interval(secs => $3)
 		 WHERE customer_id = $1 AND call = 'checkout' AND key = $2`
 	sqlKeyDone = `
 		UPDATE idempotency SET state = 'DONE', response = $3
@@ -35,7 +42,9 @@ const (
 )
 
 // claimKey makes the caller the one who works on key, or returns the answer it
-// already has. The row is committed with the attempt, before the provider hears
+// already has, while that answer is still good: its page can be paid on, or its
+// booking was. An answer whose page is dead is no use to anybody, so the key goes
+// on with the next attempt and is answered with that. The row is committed with the attempt, before the provider hears
 // of it; a claim whose owner died is free again after its lease.
 func (d *Desk) claimKey(ctx context.Context, tx pgx.Tx, customer, key, hash string) (*Checkout, error) {
 	lease := (d.opts.ProviderTimeout + keyMargin).Seconds()
@@ -55,14 +64,20 @@ func (d *Desk) claimKey(ctx context.Context, tx pgx.Tx, customer, key, hash stri
 	switch {
 	case had != hash:
 		return nil, booking.ErrKeyReused
+	case !done && locked:
+		return nil, ErrInProgress
 	case done:
 		var c Checkout
 		if err := json.Unmarshal(answer, &c); err != nil {
 			return nil, fmt.Errorf("payment: remembered answer: %w", err)
 		}
-		return &c, nil
-	case locked:
-		return nil, ErrInProgress
+		var stands bool
+		if err := tx.QueryRow(ctx, sqlAnswerStands, c.PaymentID).Scan(&stands); err != nil {
+			return nil, fmt.Errorf("payment: remembered answer: %w", err)
+		}
+		if stands {
+			return &c, nil
+		}
 	}
 	if _, err := tx.Exec(ctx, sqlKeyTake, customer, key, lease); err != nil {
 		return nil, fmt.Errorf("payment: key: %w", err)

@@ -15,6 +15,7 @@ type metrics struct {
 	refundsDue prometheus.Gauge
 	refunded   prometheus.Counter
 	reconciled prometheus.Counter
+	missing    prometheus.Counter
 	breaker    prometheus.Gauge
 }
 
@@ -39,6 +40,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		reconciled: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "usher_payment_reconciled_total", Help: "Payments the reconciler asked the provider about.",
 		}),
+		missing: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "usher_payment_missing_at_provider_total", Help: "Answers of the provider that it does not know a payment it has opened. Any is an alarm.",
+		}),
 		breaker: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "usher_payment_breaker_open", Help: "1 while calls to the provider are not even tried.",
 		}),
@@ -47,7 +51,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.checkouts, m.settled, m.calls, m.refundsDue, m.refunded, m.reconciled, m.breaker} {
+	for _, c := range []prometheus.Collector{m.checkouts, m.settled, m.calls, m.refundsDue, m.refunded, m.reconciled, m.missing, m.breaker} {
 		errs = append(errs, r.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -47,13 +47,14 @@ type Created struct {
 // Status is what a provider says about a payment.
 type Status string
 
-// The statuses. Paid, Declined and Expired are final.
+// The statuses. All but Open and Processing are final.
 const (
 	StatusOpen       Status = "open"       // nobody has paid yet
 	StatusProcessing Status = "processing" // the fan has chosen; the money is on its way
 	StatusPaid       Status = "paid"       // the money has been taken
 	StatusDeclined   Status = "declined"
 	StatusExpired    Status = "expired"
+	StatusRefused    Status = "refused" // never opened: the provider will not have it
 )
 
 // Outcome is a payment as the provider sees it now.
@@ -87,4 +88,7 @@ var (
 	ErrNotKnown = errors.New("payment: the provider does not know this payment")
 	// ErrRefused: the provider understood the call and will never do it.
 	ErrRefused = errors.New("payment: the provider refused")
+	// ErrNotAllowed: the provider does not accept our credentials. That is a fault
+	// of the configuration and says nothing about the payment: ask again.
+	ErrNotAllowed = errors.New("payment: the provider does not accept our credentials")
 )

@@ -20,7 +20,8 @@ const (
 		UPDATE payment p SET checked_at = clock_timestamp()
 		  FROM (SELECT q.showtime_id, q.payment_id, q.booking_id, h.hold_id,
 		               q.expires_at <= clock_timestamp() OR h.state NOT IN ('OPEN', 'PAYING')
-		               OR h.expires_at <= clock_timestamp() AS over
+		               OR h.expires_at <= clock_timestamp() AS over,
+		               q.created_at <= clock_timestamp() - make_interval(secs => $5) AS old
 		          FROM payment q
 		          JOIN booking b ON b.showtime_id = q.showtime_id AND b.booking_id = q.booking_id
 		          JOIN hold h ON h.showtime_id = b.showtime_id AND h.hold_id = b.hold_id
@@ -34,7 +35,7 @@ const (
 		  JOIN event e ON e.event_id = (SELECT event_id FROM showtime st WHERE st.showtime_id = due.showtime_id)
 		 WHERE p.showtime_id = due.showtime_id AND p.payment_id = due.payment_id
 		RETURNING p.showtime_id, p.payment_id, p.booking_id, p.amount, p.currency, p.expires_at,
-		          COALESCE(p.provider_payment_id, ''), e.title, due.over`
+		          COALESCE(p.provider_payment_id, ''), e.title, due.over, due.old`
 	sqlAbandoned = `
 		SELECT b.showtime_id, b.booking_id
 		  FROM booking b JOIN hold h ON h.showtime_id = b.showtime_id AND h.hold_id = b.hold_id
@@ -80,15 +81,17 @@ type doubt struct {
 	attempt
 	providerID string
 	over       bool // its page or its hold is past its time
+	old        bool // so old that nothing will be heard of it any more
 }
 
 func (d *Desk) askProvider(ctx context.Context) error {
-	rows, err := d.pool.Query(ctx, sqlTakeUp, d.opts.ReconcileAfter.Seconds(), d.opts.ReconcileEvery.Seconds()*0.9, roundSize, d.provider.Name())
+	rows, err := d.pool.Query(ctx, sqlTakeUp, d.opts.ReconcileAfter.Seconds(), d.opts.ReconcileEvery.Seconds()*0.9, roundSize,
+		d.provider.Name(), d.opts.GiveUpAfter.Seconds())
 	if err != nil {
 		return fmt.Errorf("payment: take up: %w", err)
 	}
 	due, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (q doubt, err error) {
-		err = r.Scan(&q.showtimeID, &q.paymentID, &q.bookingID, &q.amount, &q.currency, &q.expiresAt, &q.providerID, &q.title, &q.over)
+		err = r.Scan(&q.showtimeID, &q.paymentID, &q.bookingID, &q.amount, &q.currency, &q.expiresAt, &q.providerID, &q.title, &q.over, &q.old)
 		return q, err
 	})
 	if err != nil {
@@ -112,9 +115,16 @@ func (d *Desk) askProvider(ctx context.Context) error {
 // askAbout asks the provider what became of one payment and applies the answer.
 func (d *Desk) askAbout(ctx context.Context, q doubt) error {
 	d.metrics.reconciled.Inc()
+	_, err := d.askAndSettle(ctx, "reconciler", q)
+	return err
+}
+
+// askAndSettle is the way of everyone who asks the provider instead of being
+// told: source is the metric's word for who asked.
+func (d *Desk) askAndSettle(ctx context.Context, source string, q doubt) (Outcome, error) {
 	o, err := d.whatBecame(ctx, q)
 	if err != nil {
-		return err
+		return o, err
 	}
 	o.Reference = q.paymentID.String()
 	var s settlement
@@ -123,21 +133,24 @@ func (d *Desk) askAbout(ctx context.Context, q doubt) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return o, err
 	}
 	if s.verdict != verdictNothing {
-		d.finish("reconciler", o, s)
+		d.finish(source, o, s)
 	}
-	return nil
+	return o, nil
 }
 
+// whatBecame asks the provider about q, and closes its page when it is over.
 func (d *Desk) whatBecame(ctx context.Context, q doubt) (Outcome, error) {
-	if q.providerID == "" {
+	opened := q.providerID != ""
+	if !opened {
 		// The process died, or heard nothing, after asking for this payment. The
 		// same key finds it there if it exists, and else opens one to be closed.
 		c, err := d.provider.Create(ctx, d.createRequest(q.attempt))
 		if errors.Is(err, ErrRefused) {
-			return Outcome{Status: StatusExpired}, nil
+			d.log.Error("the provider refuses a payment", "payment", q.paymentID, "err", err)
+			return Outcome{Status: StatusRefused}, nil
 		}
 		if err != nil {
 			return Outcome{}, err
@@ -149,11 +162,19 @@ func (d *Desk) whatBecame(ctx context.Context, q doubt) (Outcome, error) {
 		ask = d.provider.Expire // a page that can still be paid is no use any more
 	}
 	o, err := ask(ctx, q.providerID)
-	if errors.Is(err, ErrNotKnown) {
-		d.log.Error("the provider does not know a payment it opened", "payment", q.paymentID, "providerPayment", q.providerID)
+	switch {
+	case !errors.Is(err, ErrNotKnown):
+		return o, err
+	case !opened && q.over, q.old:
+		// Nobody was ever shown the page; or nobody will hear of it any more. Money
+		// that comes after all goes back by the usual path.
 		return Outcome{ProviderPaymentID: q.providerID, Status: StatusExpired}, nil
 	}
-	return o, err
+	// It opened this payment and denies it: the wrong account, or books it has lost.
+	// The fan may have paid, so this is not for us to call unpaid; somebody must look.
+	d.metrics.missing.Inc()
+	d.log.Error("the provider does not know a payment it opened", "payment", q.paymentID, "providerPayment", q.providerID)
+	return Outcome{ProviderPaymentID: q.providerID, Status: StatusProcessing}, nil
 }
 
 // sweepAbandoned fails bookings whose hold is over and that nobody is paying.

@@ -85,7 +85,8 @@ func (d *Desk) settle(ctx context.Context, tx pgx.Tx, o Outcome) (settlement, er
 	if err != nil || p == nil {
 		return settlement{verdict: verdictUnknown}, err
 	}
-	if p.providerID == "" {
+	// Never an empty id: it is no payment's, and the second one would break UNIQUE.
+	if p.providerID == "" && o.ProviderPaymentID != "" {
 		if _, err := tx.Exec(ctx, sqlBindProvider, p.showtimeID, p.id, o.ProviderPaymentID); err != nil {
 			return settlement{}, fmt.Errorf("payment: provider's id: %w", err)
 		}
@@ -93,7 +94,7 @@ func (d *Desk) settle(ctx context.Context, tx pgx.Tx, o Outcome) (settlement, er
 	switch o.Status {
 	case StatusPaid:
 		return d.settlePaid(ctx, tx, *p, o)
-	case StatusDeclined, StatusExpired:
+	case StatusDeclined, StatusExpired, StatusRefused:
 		return d.settleUnpaid(ctx, tx, *p, string(o.Status))
 	case StatusOpen, StatusProcessing:
 	}

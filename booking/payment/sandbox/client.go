@@ -161,6 +161,8 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	switch {
 	case res.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("sandbox: %s: %w", path, payment.ErrNotKnown)
+	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("sandbox: %s %s: %w: status %d", method, path, payment.ErrNotAllowed, res.StatusCode)
 	case res.StatusCode == http.StatusRequestTimeout || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500:
 		return fmt.Errorf("sandbox: %s %s: status %d", method, path, res.StatusCode)
 	case res.StatusCode >= 300:

@@ -11,5 +11,7 @@
 //     what a repeated delivery has in common with the first.
 //   - The server answers 4xx for what it will never do; that becomes
 //     payment.ErrRefused or ErrNotKnown, which neither open the breaker nor are worth
-//     asking again. Everything else is silence to the caller.
+//     asking again. 401 and 403 are not about the payment but about our key: they
+//     become payment.ErrNotAllowed, and whatever was asked stays undecided. Everything
+//     else is silence to the caller.
 package sandbox

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"usher/booking/payment"
 	"usher/booking/payment/sandbox"
 )
@@ -57,11 +59,12 @@ type book struct {
 	mu    sync.Mutex
 	byID  map[string]*record
 	byKey map[string]string
+	byRef map[string]string // the merchant's references that nobody guesses
 	file  *os.File
 }
 
 func openBook(path string) (*book, error) {
-	b := &book{byID: map[string]*record{}, byKey: map[string]string{}}
+	b := &book{byID: map[string]*record{}, byKey: map[string]string{}, byRef: map[string]string{}}
 	if path == "" {
 		return b, nil
 	}
@@ -100,9 +103,38 @@ func (b *book) load(r io.Reader) (good int64, err error) {
 			return 0, fmt.Errorf("line %d: %w", line, err)
 		}
 		good += int64(len(raw))
-		b.byID[rec.ID] = &rec
-		b.byKey[rec.Key] = rec.ID
+		b.index(&rec)
 	}
+}
+
+// index makes rec findable; the caller holds the lock.
+func (b *book) index(rec *record) {
+	b.byID[rec.ID] = rec
+	b.byKey[rec.Key] = rec.ID
+	// The first payment of a reference keeps it: which page an address opens must
+	// not change with what happens to the payments.
+	if _, taken := b.byRef[rec.Reference]; !taken && secretReference(rec.Reference) {
+		b.byRef[rec.Reference] = rec.ID
+	}
+}
+
+// secretReference tells a reference that may open a payment page from one that
+// could be guessed, such as an order number. A UUID of version 4 or 7 has at
+// least 62 random bits, by our merchant's library 74 with version 7.
+func secretReference(ref string) bool {
+	id, err := uuid.Parse(ref)
+	return err == nil && id.String() == ref && (id.Version() == 4 || id.Version() == 7)
+}
+
+// resolve is the payment's id for what stands in a page's address: that id, or
+// the merchant's reference. What is neither comes back as it is.
+func (b *book) resolve(ref string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id, ok := b.byRef[ref]; ok {
+		return id
+	}
+	return ref
 }
 
 func (b *book) close() error {
@@ -118,8 +150,7 @@ func (b *book) close() error {
 
 // save writes rec; the caller holds the lock.
 func (b *book) save(rec *record) error {
-	b.byID[rec.ID] = rec
-	b.byKey[rec.Key] = rec.ID
+	b.index(rec)
 	if b.file == nil {
 		return nil
 	}

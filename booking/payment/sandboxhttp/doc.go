@@ -12,7 +12,15 @@
 //	never       the money is taken and no callback is ever sent
 //
 // Decisions:
-//   - The payment's id is 128 random bits; the page is found only by it.
+//   - The payment's id is 128 random bits. Its page is found by it and, so that who
+//     has only the shop's answer in hand can pay, by the merchant's reference where
+//     that is a UUID of version 4 or 7. A version 7 tells its time and has 74 random
+//     bits beside it: nobody finds one by trying, which is enough for a provider that
+//     moves no money. A real one should not take the merchant's word for that. The
+//     API knows payments by their own id only.
+//   - An address without a payment is answered to a browser with a page, to a
+//     program with a problem document. The form is taken from its body alone: what
+//     stands in the query of an address chooses nothing.
 //   - The page sends the fan to the address the merchant gave in an authenticated
 //     call, and to no other: nothing in the page's own request can change it.
 //   - A payment that is being paid late reads "processing": it cannot be expired and

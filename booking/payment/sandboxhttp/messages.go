@@ -4,7 +4,7 @@ import "golang.org/x/text/language"
 
 // text is the page's fixed words.
 type text struct {
-	Title, Practice, PayTo, Total, Choose, Delay, DelayHint, Back, Over string
+	Title, Practice, PayTo, Total, Choose, Delay, DelayHint, Back, Over, None, NoneWhy string
 }
 
 // choice is one button.
@@ -25,6 +25,7 @@ var messages = []language3{
 			Title: "Pay", Practice: "Practice payment: no money moves.", PayTo: "Pay to", Total: "Total",
 			Choose: "What should happen?", Delay: "Seconds until a late payment is taken",
 			DelayHint: "Empty: a few minutes after this page would have expired.", Back: "Back to the shop", Over: "This payment is closed.",
+			None: "There is no such payment", NoneWhy: "The address may be incomplete. Go back to the shop and begin the payment there again.",
 		},
 		choices: []choice{
 			{outcomePaid, "Pay", "The money is taken and the shop is told."},
@@ -41,6 +42,7 @@ var messages = []language3{
 			Title: "Pagar", Practice: "Pagamento de teste: nenhum dinheiro é movimentado.", PayTo: "Pagar a", Total: "Total",
 			Choose: "O que deve acontecer?", Delay: "Segundos até o pagamento atrasado ser cobrado",
 			DelayHint: "Vazio: alguns minutos depois que esta página expiraria.", Back: "Voltar à loja", Over: "Este pagamento está encerrado.",
+			None: "Este pagamento não existe", NoneWhy: "O endereço pode estar incompleto. Volte à loja e comece o pagamento de novo por lá.",
 		},
 		choices: []choice{
 			{outcomePaid, "Pagar", "O valor é cobrado e a loja é avisada."},
@@ -57,6 +59,7 @@ var messages = []language3{
 			Title: "Pagar", Practice: "Pago de prueba: no se mueve dinero.", PayTo: "Pagar a", Total: "Total",
 			Choose: "¿Qué debe pasar?", Delay: "Segundos hasta que se cobre el pago tardío",
 			DelayHint: "Vacío: unos minutos después de que venza esta página.", Back: "Volver a la tienda", Over: "Este pago está cerrado.",
+			None: "Este pago no existe", NoneWhy: "Puede que la dirección esté incompleta. Vuelve a la tienda y empieza el pago de nuevo allí.",
 		},
 		choices: []choice{
 			{outcomePaid, "Pagar", "Se cobra el importe y se avisa a la tienda."},

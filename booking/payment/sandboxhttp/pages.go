@@ -24,11 +24,12 @@ var assets embed.FS
 // pages renders the payment page.
 type pages struct {
 	pay     *template.Template
+	none    *template.Template
 	matcher language.Matcher
 }
 
 func newPages() (*pages, error) {
-	t, err := template.ParseFS(assets, "templates/pay.html")
+	t, err := template.ParseFS(assets, "templates/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("sandboxhttp: pages: %w", err)
 	}
@@ -36,7 +37,7 @@ func newPages() (*pages, error) {
 	for _, m := range messages {
 		tags = append(tags, m.tag)
 	}
-	return &pages{pay: t, matcher: language.NewMatcher(tags)}, nil
+	return &pages{pay: t.Lookup("pay.html"), none: t.Lookup("none.html"), matcher: language.NewMatcher(tags)}, nil
 }
 
 type payView struct {
@@ -48,24 +49,41 @@ type payView struct {
 }
 
 func (p *pages) show(c *fiber.Ctx, merchant string, r record) error {
-	_, i := language.MatchStrings(p.matcher, c.Get(fiber.HeaderAcceptLanguage))
-	m := messages[i]
+	m := p.words(c)
 	v := payView{
 		Lang: m.tag.String(), Merchant: merchant, Description: r.Description, T: m.text, Choices: m.choices,
 		Amount: money(m.tag, r.Amount, r.Currency), Open: r.State == string(payment.StatusOpen),
 		Back: r.ReturnURL, State: m.states[r.State],
 	}
+	return send(c, p.pay, v, "'self' "+origin(r.ReturnURL))
+}
+
+// missing is the page of an address that names no payment.
+func (p *pages) missing(c *fiber.Ctx, merchant string) error {
+	m := p.words(c)
+	c.Status(fiber.StatusNotFound)
+	return send(c, p.none, payView{Lang: m.tag.String(), Merchant: merchant, T: m.text}, "'none'")
+}
+
+// words are the language the browser likes best of those there are.
+func (p *pages) words(c *fiber.Ctx) language3 {
+	_, i := language.MatchStrings(p.matcher, c.Get(fiber.HeaderAcceptLanguage))
+	return messages[i]
+}
+
+// send renders a page; formAction is where its form may end.
+func send(c *fiber.Ctx, t *template.Template, v payView, formAction string) error {
 	var out bytes.Buffer
-	if err := p.pay.Execute(&out, v); err != nil {
+	if err := t.Execute(&out, v); err != nil {
 		return fmt.Errorf("sandboxhttp: page: %w", err)
 	}
 	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderContentLanguage, v.Lang)
-	c.Set(fiber.HeaderVary, fiber.HeaderAcceptLanguage)
+	c.Set(fiber.HeaderVary, fiber.HeaderAcceptLanguage+", "+fiber.HeaderAccept)
 	c.Set("Referrer-Policy", "no-referrer") // the address is the payment's secret
 	c.Set(fiber.HeaderXFrameOptions, "DENY")
-	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' "+origin(r.ReturnURL))
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action "+formAction)
 	return c.Send(out.Bytes())
 }
 

@@ -1,6 +1,7 @@
 package sandboxhttp
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"usher/booking/payment"
+	"usher/internal/basehttp"
 )
 
 // The outcomes a fan may choose.
@@ -25,24 +27,40 @@ const (
 const longestDelay = 24 * time.Hour
 
 func (s *Server) payPage(c *fiber.Ctx) error {
-	rec, err := s.book.change(strings.Clone(c.Params("id")), s.opts.Now(), func(*record) error { return nil })
+	rec, err := s.book.change(s.payment(c), s.opts.Now(), func(*record) error { return nil })
 	if err != nil {
-		return problem(err)
+		return s.failPage(c, err)
 	}
 	return s.pages.show(c, s.opts.Merchant, rec)
+}
+
+// payment is the id of the payment that the page's address names.
+func (s *Server) payment(c *fiber.Ctx) string { return s.book.resolve(strings.Clone(c.Params("id"))) }
+
+// failPage tells a person of a payment that is not there with a page; a program
+// that does not ask for one gets the problem document.
+func (s *Server) failPage(c *fiber.Ctx, err error) error {
+	if errors.Is(err, errNoPayment) && strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
+		return s.pages.missing(c, s.opts.Merchant)
+	}
+	return problem(err)
 }
 
 // pay applies the choice and sends the fan back to the merchant. A second choice
 // on one payment changes nothing: the fan is only sent back again.
 func (s *Server) pay(c *fiber.Ctx) error {
-	choice := strings.Clone(c.FormValue("outcome"))
-	delay, err := delaySeconds(c.FormValue("delaySeconds"))
+	field, err := basehttp.Form(c)
+	if err != nil {
+		return err
+	}
+	choice := field("outcome")
+	delay, err := delaySeconds(field("delaySeconds"))
 	if err != nil {
 		return err
 	}
 	now := s.opts.Now()
 	var work []delivery
-	rec, err := s.book.change(strings.Clone(c.Params("id")), now, func(r *record) error {
+	rec, err := s.book.change(s.payment(c), now, func(r *record) error {
 		switch choice {
 		case outcomePaid, outcomeDeclined, outcomeTwice, outcomeLate, outcomeNever:
 		default:
@@ -63,7 +81,7 @@ func (s *Server) pay(c *fiber.Ctx) error {
 		return nil
 	})
 	if err != nil {
-		return problem(err)
+		return s.failPage(c, err)
 	}
 	for _, d := range work {
 		s.deliver(d)
