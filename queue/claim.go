@@ -9,7 +9,7 @@ import (
 )
 
 // Admission is a granted slot: everything a pass says. The same slot always gives
-// the same Admission, until the pass has expired unused and is renewed.
+// the same Admission, until the pass has expired and is renewed or its slot freed.
 type Admission struct {
 	Room, PlaceID string
 	JTI           string // one pass, one session; a renewed pass keeps it

@@ -152,3 +152,87 @@ func expire(t *testing.T, l *Line, room, m string) {
 		t.Fatal(err)
 	}
 }
+
+// A stand-by who looked away, or whose pass was lost on the way: admitted, but no
+// session came of it. "This call cannot be missed any more" was promised.
+func TestAnUnusedPassGivesThePlaceBackOnce(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60_000, 1)
+	fan, other := join(t, l, room, "fan"), join(t, l, room, "other")
+	unused := func() {
+		t.Helper()
+		eventually(t, 5*time.Second, "admission", func() bool {
+			step(t, l, room)
+			_, err := l.Claim(t.Context(), room, fan.Token)
+			return err == nil
+		})
+		s := slotsOf(t, l, room)[memberOf(t, l, room, fan.Token)]
+		if err := l.PutReport(t.Context(), room, Report{At: instant(s.expires).Add(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		if v := status(t, l, room, fan.Token); v.Status != Expired {
+			t.Fatalf("after an unused pass: %+v", v)
+		}
+	}
+	unused()
+	set(t, l, room, func(s *Settings) { s.RatePerMinute = 0 }) // nobody is called while we look
+	back := join(t, l, room, "fan")
+	if back.Token != fan.Token || back.Created {
+		t.Errorf("after one unused pass: %+v", back)
+	}
+	set(t, l, room, func(s *Settings) { s.RatePerMinute = 60_000 })
+	unused()
+	tail := join(t, l, room, "fan")
+	if tail.Token == fan.Token || !tail.Created {
+		t.Errorf("after two unused passes the old place came back: %+v", tail)
+	}
+	p, _ := l.verify(room, tail.Token)
+	q, _ := l.verify(room, other.Token)
+	if p.score <= q.score {
+		t.Error("not behind everybody")
+	}
+}
+
+func TestAnUnusedPassOfAnEarlierRunGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60_000, 1)
+	fan := join(t, l, room, "fan")
+	step(t, l, room)
+	claim(t, l, room, fan.Token)
+	set(t, l, room, func(s *Settings) { s.Run = 2 })
+	first := join(t, l, room, "first of the new run")
+	s := slotsOf(t, l, room)[memberOf(t, l, room, fan.Token)]
+	if err := l.PutReport(t.Context(), room, Report{At: instant(s.expires).Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := l.verify(room, join(t, l, room, "fan").Token)
+	q, _ := l.verify(room, first.Token)
+	if p.score <= q.score {
+		t.Error("a place of before the reset came back ahead of the new line")
+	}
+}
+
+// A fan who left, came back and then missed the call has not left.
+func TestWhoLeftOnceIsNotToldSoForEver(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""), func(o *Options) { o.ClaimWindow = time.Millisecond })
+	room := openRoom(t, l, 60, 1)
+	old := join(t, l, room, "fan")
+	if err := l.Leave(t.Context(), room, old.Token); err != nil {
+		t.Fatal(err)
+	}
+	fan := join(t, l, room, "fan")
+	eventually(t, 5*time.Second, "the call is missed", func() bool {
+		step(t, l, room)
+		v := status(t, l, room, fan.Token)
+		if v.Status == Left {
+			t.Fatal("told to have left the place that was never given up")
+		}
+		return v.Status == Expired
+	})
+	if v := status(t, l, room, old.Token); v.Status != Left {
+		t.Errorf("the place that was given up: %s", v.Status)
+	}
+}

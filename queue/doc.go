@@ -10,8 +10,8 @@
 //	(nothing) ────► waiting ────────► called ─────────────► admitted ──► expired
 //	                   ▲  │ leave       │  │ claim, no slot     report or lease
 //	                   │  └────► left   │  └──► standing by ──► admitted by call
-//	                   └────────────────┘ window over: expired; joining again
-//	                                      gives the place back, once
+//	                   └────────────────┘ window over, or the pass unused: expired;
+//	                                      joining again gives the place back, once
 //
 // Calling is inviting; admission is the claim. call.lua runs on every edge each
 // tick and elects nobody. It keeps invitations out, taken from the head, and
@@ -43,21 +43,27 @@
 // standing by; cap and rate are kept at the claim and by nothing else.
 //
 // A missed call is forgiven once: joining again gives the old score back, a second
-// miss leads to the tail. Leaving and finished visits lead to the tail. During a
+// miss leads to the tail. A slot that came to nothing is the same thing: whoever
+// stands by is admitted without asking again, and may be away when the pass comes, or
+// its reply may be lost. Leaving and finished visits lead to the tail. During a
 // pause, or without reports, no invitation runs out, and after either each gets a
 // whole window more. A fan who claims during them stands by.
 //
-// A slot is a lease of pass life + longest session. An admitted fan asks for the pass
-// as often as needed and gets the same one, as its id is made of place and instant.
-// Once it has expired it is renewed under the same id, at most five times, and the lease
-// with it: a session may begin as late as the pass ends and must not outlive its slot.
-// Only PutReport frees a slot early, and only as it was read.
+// A slot is a lease of pass.SlotLease: the pass' life, the leeway after it and the
+// longest session. An admitted fan asks for the pass as often as needed and gets the
+// same one, as its id is made of place and instant. Only PutReport frees a slot early,
+// and only as it was read; while reports come, an unused one goes some seven seconds
+// after its pass expired. Within these seconds, and as long as no report comes, an
+// expired pass is renewed under the same id, at most five times, and the lease with it:
+// a session may begin as late as the pass ends and must not outlive its slot. A fan who
+// asks later finds the place expired, joins again, and has the place of before.
 // Leaving the line does not free a slot either.
 //
 // Modes: fifo; reject takes no new places and admits nobody; passthrough has no
 // line: a join is called at once, its claim admits at once, cap, rate and reports
 // ignored, and whoever waited before is let in as they claim. A room in any state
-// but closed takes places; only in open it calls. A reset (Run raised) ends all
+// but closed and scheduled takes places, so that no program stands ahead of those who
+// were told that the doors are shut; only in open it calls. A reset (Run raised) ends all
 // places, but no visit.
 //
 // The place token holds everything a pass needs, so that a claim reads nothing but

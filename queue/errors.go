@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What a verb refuses with. Anything else is trouble with Redis, wrapped.
+// What a verb refuses with. Trouble with Redis is ErrStale, wrapping the cause;
+// anything else is a bug here.
 var (
 	// ErrUnknownRoom: no bridge has ever shipped settings for that name.
 	ErrUnknownRoom = errors.New("queue: unknown room")
@@ -25,6 +26,19 @@ var (
 	// ErrStale: Redis cannot be asked and memory does not know enough to answer.
 	ErrStale = errors.New("queue: the line cannot be read at the moment")
 )
+
+// NotOpenYetError refuses a new place in a room whose doors are not open yet. The
+// gathering, which lines up, is a state of its own.
+type NotOpenYetError struct {
+	OpensAt time.Time // zero without a schedule
+}
+
+func (e *NotOpenYetError) Error() string {
+	if e.OpensAt.IsZero() {
+		return "queue: room is not open yet"
+	}
+	return "queue: room is not open until " + e.OpensAt.Format(time.RFC3339)
+}
 
 // StandByError is the claim of a called fan for whom there is no slot, or no
 // turn of the rate, in this very moment. The claim window has stopped: the place

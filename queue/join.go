@@ -7,9 +7,9 @@ import (
 
 // Join gives the fan a place at the tail, or finds the one they have: the same
 // place and rank, whatever its state. After one missed call the place of before
-// comes back; after leaving or a finished visit the fan starts at the tail.
-// Errors: ErrUnknownRoom, ErrRoomClosed (no new places; old ones are kept),
-// ErrBadToken (Fan.Place), ErrStale (no board yet), or trouble with Redis.
+// comes back; so it does after a pass that nobody used; after leaving or a finished
+// visit the fan starts at the tail. Errors: ErrUnknownRoom, ErrRoomClosed and
+// *NotOpenYetError (no new places; old ones are kept), ErrBadToken (Fan.Place), ErrStale.
 func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	r, b, err := l.room(ctx, name)
 	if err != nil {
@@ -28,6 +28,8 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		return View{}, ErrUnknownRoom
 	case "closed":
 		return View{}, ErrRoomClosed
+	case "early":
+		return View{}, &NotOpenYetError{OpensAt: instant(number(reply, 1))}
 	case "waiting", "called", "admitted":
 		p.score, p.run = number(reply, 1), int(number(reply, 4))
 		r.saw(p.score)

@@ -16,7 +16,7 @@ var roomKeys = [...]string{
 	"inside",   // ZSET   member → end of the lease (µs)
 	"slots",    // HASH   member → jti|granted|expires|score|renewals
 	"gone",     // ZSET   member → score of the place that was left; bounded
-	"missed",   // ZSET   member → score to give back after one missed call; bounded
+	"missed",   // ZSET   member → score to give back after one missed call or unused pass; bounded
 	"restored", // ZSET   member → score that was given back once; bounded
 }
 

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"usher/admission/pass"
 )
@@ -25,7 +27,7 @@ const (
 	keptMissed     = 50_000 // missed calls that can still be forgiven
 	loopBound      = 200    // places a script run moves
 	runsPerTick    = 20     // script runs of one room in one tick, while there is more to do
-	maxRenewals    = 5      // of one pass whose reply was lost
+	maxRenewals    = 5      // of one expired pass, while no report frees its slot
 	inviteAhead    = 10 * time.Second
 	staleAfter     = 5 * time.Second // a board older than this says so
 	releaseChunk   = 500             // slots a release run takes
@@ -42,7 +44,7 @@ type Options struct {
 	BoardEvery   time.Duration // how often a board is read; default 1 s
 	ReportTTL    time.Duration // a report older than this stops calls; default 5 s
 	PassLife     time.Duration // default pass.Life; ≥ 2 s
-	SlotLease    time.Duration // default pass.Life + pass.LongestSession; longer than PassLife
+	SlotLease    time.Duration // default pass.SlotLease; longer than PassLife
 	Registerer   prometheus.Registerer
 }
 
@@ -52,7 +54,7 @@ func (o *Options) validate() error {
 	}
 	for d, fallback := range map[*time.Duration]time.Duration{
 		&o.ClaimWindow: 2 * time.Minute, &o.Tick: 200 * time.Millisecond, &o.BoardEvery: time.Second,
-		&o.ReportTTL: 5 * time.Second, &o.PassLife: pass.Life, &o.SlotLease: pass.Life + pass.LongestSession,
+		&o.ReportTTL: 5 * time.Second, &o.PassLife: pass.Life, &o.SlotLease: pass.SlotLease,
 	} {
 		if *d == 0 {
 			*d = fallback
@@ -88,9 +90,8 @@ type Line struct {
 	metrics *metrics
 	roomsMu sync.RWMutex
 	rooms   map[string]*room // by name; under roomsMu
-	look    sync.Mutex
-	looked  time.Time // when the list of rooms was last read; under look
-	lookErr error     // how that went; under look
+	listed  atomic.Pointer[roomList]
+	once    singleflight.Group // one look for a new room at a time
 }
 
 // New checks the options; it starts nothing and asks Redis nothing.

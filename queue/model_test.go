@@ -20,7 +20,7 @@ type model struct {
 	called   map[string]bool
 	standby  map[string]bool
 	inside   map[string]bool
-	missed   map[string]bool // may have their place back
+	missed   map[string]bool // may have their place back: a missed call or an unused pass
 	restored map[string]bool // have had it back
 }
 
@@ -45,7 +45,6 @@ func (m *model) state(fan string) Status {
 func (m *model) admit(fan string) {
 	delete(m.called, fan)
 	delete(m.standby, fan)
-	delete(m.restored, fan)
 	m.inside[fan] = true
 }
 
@@ -75,7 +74,7 @@ func (x *machine) join(rt *rapid.T) {
 		}
 	case x.m.missed[fan]:
 		if p.score != x.m.score[fan] {
-			rt.Fatalf("%s's place was not given back", fan)
+			rt.Fatalf("%s's place was not given back: %d, had %d", fan, p.score, x.m.score[fan])
 		}
 		delete(x.m.missed, fan)
 		x.m.restored[fan] = true
@@ -201,7 +200,33 @@ func (x *machine) release(rt *rapid.T) {
 			rt.Fatal(err)
 		}
 	}
+	if x.m.inside[fan] {
+		delete(x.m.restored, fan)
+	}
 	delete(x.m.inside, fan)
+}
+
+// unused lets a fan's pass run out without a session.
+func (x *machine) unused(rt *rapid.T) {
+	fan := x.known(rt)
+	p, _ := x.l.verify(x.room, x.tokens[fan])
+	r := Report{}
+	for m, s := range slotsOf(x.t, x.l, x.room) {
+		r.At = instant(s.expires).Add(time.Hour)
+		if m != string(p.member[:]) {
+			r.Living = append(r.Living, SlotRef{PlaceID: fmt.Sprintf("%x", m), JTI: s.jti})
+		}
+	}
+	for range 2 {
+		if err := x.l.PutReport(x.t.Context(), x.room, r); err != nil {
+			rt.Fatal(err)
+		}
+	}
+	if x.m.inside[fan] {
+		delete(x.m.inside, fan)
+		x.m.missed[fan] = !x.m.restored[fan]
+		delete(x.m.restored, fan)
+	}
 }
 
 func (x *machine) known(rt *rapid.T) string {
@@ -271,7 +296,7 @@ func TestTheLineAgreesWithAModel(t *testing.T) {
 			},
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"join": x.join, "leave": x.leave, "call": x.call, "claim": x.claim, "miss": x.miss, "release": x.release,
+			"join": x.join, "leave": x.leave, "call": x.call, "claim": x.claim, "miss": x.miss, "release": x.release, "unused": x.unused,
 			"": x.check,
 		})
 	})

@@ -162,6 +162,36 @@ func (l *Line) Binding(room, fan, hash string) string {
 	return ""
 }
 
+// Bond is the binding secret of the place t, told to a caller who presents one of
+// these fan ids. bound is whether it has one: such a place without a binding ("") is
+// not the caller's browser's, or that browser lost its cookie. ErrBadToken.
+func (l *Line) Bond(room string, t Token, fans []string) (binding string, bound bool, err error) {
+	p, err := l.verify(room, t)
+	if err != nil || !p.bound {
+		return "", false, err
+	}
+	for _, fan := range fans {
+		if b := l.Binding(room, fan, p.bindingHash()); b != "" {
+			return b, true, nil
+		}
+	}
+	return "", true, nil
+}
+
+// Owner is which of the fan ids the place t was given to; "" for none of them.
+func (l *Line) Owner(room string, t Token, fans []string) string {
+	p, err := l.verify(room, t)
+	if err != nil {
+		return ""
+	}
+	for _, fan := range fans {
+		if q, err := l.identify(room, Fan{ID: fan}); err == nil && q.member == p.member {
+			return fan
+		}
+	}
+	return ""
+}
+
 func binding(secret []byte, room, fan string) string {
 	m := hmac.New(sha256.New, secret)
 	writeParts(m.Write, "usher binding", room, fan)

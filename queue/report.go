@@ -44,7 +44,8 @@ const unusedMargin = 2 * time.Second
 // PutReport stamps the room's report with Redis' clock and frees slots: those of
 // ended sessions, and those whose pass expired, with a margin, before r.At and of
 // which no session lives. A slot that was granted anew or renewed since it was
-// read is left alone.
+// read is left alone. Whoever loses a slot unused finds the place of before by
+// joining again, once, as after a missed call.
 func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 	rm, _, err := l.room(ctx, name)
 	if err != nil {
@@ -64,7 +65,7 @@ func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 	}
 	slots, err := l.rdb.HGetAll(ctx, rm.keys[kSlots]).Result()
 	if err != nil {
-		return fmt.Errorf("queue: read slots: %w", err)
+		return storeError("read slots", err)
 	}
 	return l.release(ctx, rm, endedSlots(slots, r))
 }
@@ -73,6 +74,7 @@ func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 type freed struct {
 	member, jti string
 	expires     int64
+	unused      bool // no session came of it: the place may be had back once
 }
 
 // endedSlots picks the slots whose visit has ended by the report.
@@ -86,8 +88,8 @@ func endedSlots(slots map[string]string, r Report) []freed {
 		if living[ref] {
 			continue
 		}
-		if ended[ref] || s.expires < before {
-			out = append(out, freed{member: m, jti: s.jti, expires: s.expires})
+		if used := ended[ref]; used || s.expires < before {
+			out = append(out, freed{member: m, jti: s.jti, expires: s.expires, unused: !used})
 		}
 	}
 	return out
@@ -106,9 +108,9 @@ func (l *Line) release(ctx context.Context, r *room, slots []freed) error {
 	for len(slots) > 0 {
 		chunk := slots[:min(len(slots), releaseChunk)]
 		slots = slots[len(chunk):]
-		args := make([]any, 0, 3*len(chunk))
+		args := append(make([]any, 0, 1+4*len(chunk)), keptMissed)
 		for _, s := range chunk {
-			args = append(args, s.member, s.jti, s.expires)
+			args = append(args, s.member, s.jti, s.expires, s.unused)
 		}
 		reply, err := l.run(ctx, releaseScript, r.keys, args...)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 )
 
 // room is what an edge keeps of a room: its key names and its latest board.
@@ -41,8 +42,19 @@ func raise(v *atomic.Int64, to int64) {
 	}
 }
 
-// room finds a room with a board. A name not known here is looked for in Redis,
-// at most each 250 ms: names that strangers invent cost nothing.
+// lookEvery bounds how often the list of rooms is read for names not known here.
+const lookEvery = 250 * time.Millisecond
+
+// roomList is one reading of the names of all rooms.
+type roomList struct {
+	names map[string]bool
+	at    time.Time
+	err   error // as long as nobody could look, nobody may say there is no such room
+}
+
+// room finds a room with a board. A name not known here is looked for in the list
+// of rooms, which is read at most each 250 ms however many names strangers invent;
+// only a name on it makes this edge read that one board.
 func (l *Line) room(ctx context.Context, name string) (*room, *board, error) {
 	if r, b := l.known(name); b != nil {
 		return r, b, nil
@@ -50,19 +62,70 @@ func (l *Line) room(ctx context.Context, name string) (*room, *board, error) {
 	if !roomName.MatchString(name) {
 		return nil, nil, ErrUnknownRoom
 	}
-	l.look.Lock()
-	defer l.look.Unlock()
-	if time.Since(l.looked) > 250*time.Millisecond {
-		l.lookErr = l.refreshAll(ctx)
-		l.looked = time.Now()
+	list, err := shared(ctx, &l.once, "", l.list)
+	if err == nil {
+		err = list.err
 	}
-	if r, b := l.known(name); b != nil {
-		return r, b, nil
+	if err != nil {
+		return nil, nil, err
 	}
-	if l.lookErr != nil { // as long as nobody could look, nobody may say there is no such room
-		return nil, nil, fmt.Errorf("%w: %w", ErrStale, l.lookErr)
+	if !list.names[name] {
+		return nil, nil, ErrUnknownRoom
 	}
-	return nil, nil, ErrUnknownRoom
+	r := l.own(name)
+	b, err := shared(ctx, &l.once, name, func(ctx context.Context) (*board, error) {
+		if b := r.board.Load(); b != nil {
+			return b, nil
+		}
+		err := l.refresh(ctx, r)
+		return r.board.Load(), err
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case b == nil: // on the list, but without settings
+		return nil, nil, ErrUnknownRoom
+	}
+	return r, b, nil
+}
+
+// list is the list of rooms, at most lookEvery old.
+func (l *Line) list(ctx context.Context) (*roomList, error) {
+	if last := l.listed.Load(); last != nil && time.Since(last.at) <= lookEvery {
+		return last, nil
+	}
+	names, err := l.rdb.SMembers(ctx, roomsKey).Result()
+	next := &roomList{names: make(map[string]bool, len(names)), at: time.Now()}
+	if err != nil {
+		next.err = storeError("list rooms", err)
+	}
+	for _, name := range names {
+		next.names[name] = true
+	}
+	l.listed.Store(next)
+	return next, nil
+}
+
+// shared does the work once for all who want it at the same time. The work has its
+// own time limit, and each caller waits no longer than its own deadline: one whose
+// caller went away must not fail the others, nor keep them.
+func shared[T any](ctx context.Context, g *singleflight.Group, key string, work func(context.Context) (T, error)) (T, error) {
+	done := g.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		return work(ctx)
+	})
+	var none T
+	select {
+	case <-ctx.Done():
+		return none, fmt.Errorf("%w: %w", ErrStale, ctx.Err())
+	case r := <-done:
+		v, ok := r.Val.(T)
+		if !ok {
+			return none, r.Err
+		}
+		return v, r.Err
+	}
 }
 
 // known is the room and its board, from memory; b is nil when there is none.
@@ -100,7 +163,7 @@ func (l *Line) refreshAll(ctx context.Context) error {
 	defer cancel()
 	names, err := l.rdb.SMembers(listCtx, roomsKey).Result()
 	if err != nil {
-		return fmt.Errorf("queue: list rooms: %w", err)
+		return storeError("list rooms", err)
 	}
 	for _, name := range names {
 		l.own(name)

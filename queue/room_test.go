@@ -1,9 +1,16 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"usher/internal/devstack/devstacktest"
 )
 
 func TestAnOlderVersionNeverOverwritesANewer(t *testing.T) {
@@ -176,4 +183,92 @@ func TestBookingURLMovesWithoutAVersion(t *testing.T) {
 	if v, err := l.Room(room); err != nil || v.BookingURL != "http://moved.test" {
 		t.Errorf("booking URL %q, %v", v.BookingURL, err)
 	}
+}
+
+func TestNobodyLinesUpBeforeTheDoors(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	opens := time.Now().Add(time.Hour).Truncate(time.Second)
+	room := openRoom(t, l, 60, 1, func(s *Settings) { s.State, s.OpensAt = "scheduled", opens })
+	var early *NotOpenYetError
+	for _, mode := range []string{"fifo", "passthrough"} {
+		set(t, l, room, func(s *Settings) { s.Mode, s.OpensAt = mode, opens })
+		if _, err := l.Join(t.Context(), room, Fan{ID: "script"}); !errors.As(err, &early) || !early.OpensAt.Equal(opens) {
+			t.Errorf("%s: joined before the doors: %v", mode, err)
+		}
+	}
+	set(t, l, room, func(s *Settings) { s.Mode, s.State = "fifo", "gathering" })
+	fan := join(t, l, room, "fan")
+	set(t, l, room, func(s *Settings) { s.State = "scheduled" }) // taken back: places are kept
+	if v := join(t, l, room, "fan"); v.Token != fan.Token || v.Position != 1 {
+		t.Errorf("a place of before: %+v", v)
+	}
+	if _, err := l.Join(t.Context(), room, Fan{ID: "script"}); !errors.As(err, &early) || !early.OpensAt.IsZero() {
+		t.Errorf("without a schedule: %v", err)
+	}
+}
+
+// Names that strangers invent cost one look at the list each 250 ms, and no board.
+func TestInventedNamesOfRoomsCostNothing(t *testing.T) {
+	t.Parallel()
+	own := devstacktest.OwnRedis(t).URL
+	maker := newLine(t, dial(t, own))
+	for range 5 {
+		openRoom(t, maker, 60, 1)
+	}
+	room := openRoom(t, maker, 60, 1)
+	other := dial(t, own)
+	var sent calls
+	other.AddHook(&sent)
+	l := newLine(t, other)
+	if err := other.Ping(t.Context()).Err(); err != nil { // connecting is counted, too
+		t.Fatal(err)
+	}
+	sent.n.Store(0)
+	start, asked := time.Now(), 0
+	for ; asked < 200; asked++ {
+		if _, err := l.Room(fmt.Sprint("invented-", asked)); !errors.Is(err, ErrUnknownRoom) {
+			t.Fatal(err)
+		}
+	}
+	if n, most := sent.n.Load(), 1+int64(time.Since(start)/lookEvery); n > most {
+		t.Errorf("%d names in %s: %d calls of Redis, want at most %d", asked, time.Since(start), n, most)
+	}
+	if len(l.allRooms()) != 0 {
+		t.Errorf("%d rooms are kept", len(l.allRooms()))
+	}
+	sent.n.Store(0)
+	if v, err := l.Room(room); err != nil || v.Title != "Hall" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if n := sent.n.Load(); n > 3 { // the list, and one board (sent twice when its script is new)
+		t.Errorf("finding one of six rooms took %d calls", n)
+	}
+}
+
+// hangs is a Redis that lets every call wait.
+type hangs struct{ calls }
+
+func (h *hangs) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, _ redis.Cmder) error { <-ctx.Done(); return ctx.Err() }
+}
+
+func TestNobodyWaitsLongerForANewRoomThanTheirDeadline(t *testing.T) {
+	t.Parallel()
+	rdb := dial(t, "")
+	rdb.AddHook(&hangs{})
+	l := newLine(t, rdb)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			_, err := l.Join(ctx, fmt.Sprint("room-", i), Fan{ID: "x"})
+			if took := time.Since(start); !errors.Is(err, ErrStale) || took > storeTimeout/2 {
+				t.Errorf("after %s: %v", took, err)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"usher/admission/pass"
 )
 
 func TestRunEndsWithItsContextAndLeavesNothingBehind(t *testing.T) {
@@ -73,6 +75,24 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		if got["usher_queue_"+name] != n {
 			t.Errorf("%s: got %v, want %v", name, got["usher_queue_"+name], n)
 		}
+	}
+}
+
+// A slot must not be free while a session that came of it may still hold seats.
+func TestTheLeaseCoversTheLongestSession(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60, 1)
+	fan := join(t, l, room, "fan")
+	step(t, l, room)
+	a := claim(t, l, room, fan.Token)
+	lease, err := l.rdb.ZScore(t.Context(), l.own(room).keys[kInside], memberOf(t, l, room, fan.Token)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := a.ExpiresAt.Add(pass.Leeway + pass.LongestSession)
+	if end := time.UnixMicro(int64(lease)); end.Before(last) {
+		t.Errorf("the slot is free at %s, a session may last until %s", end, last)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -57,13 +58,32 @@ func (l *Line) loadScripts(ctx context.Context) error {
 	return nil
 }
 
+// away are the replies of a Redis that cannot serve at the moment. Any other
+// refusal (wrong type, a script's own mistake) is a bug here, and is not hidden.
+var away = map[string]bool{
+	"READONLY": true, "OOM": true, "LOADING": true, "MASTERDOWN": true, "CLUSTERDOWN": true, "TRYAGAIN": true,
+	"MOVED": true, "ASK": true, "BUSY": true, "NOREPLICAS": true, "MISCONF": true, "UNBLOCKED": true, "EXECABORT": true,
+}
+
+// storeError is ErrStale for a Redis that does not answer or cannot serve now.
+func storeError(what string, err error) error {
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		code, rest, _ := strings.Cut(refusal.Error(), " ")
+		if !away[code] && !(code == "ERR" && strings.HasPrefix(rest, "max number of clients")) {
+			return fmt.Errorf("queue: %s: %w", what, err)
+		}
+	}
+	return fmt.Errorf("%w: %s: %w", ErrStale, what, err)
+}
+
 // run executes a verb on a room. A cold script cache (restart, failover, SCRIPT
 // FLUSH) is filled on the way: Run falls back from the digest to the text.
 func (l *Line) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
 	reply, err := s.Run(ctx, l.rdb, keys, args...).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		l.metrics.scriptErrors.WithLabelValues(s.name).Inc()
-		return nil, fmt.Errorf("queue: %s: %w", s.name, err)
+		return nil, storeError(s.name, err)
 	}
 	return reply, nil
 }

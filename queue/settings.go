@@ -58,7 +58,7 @@ func (l *Line) PutSettings(ctx context.Context, s Settings) error {
 	}
 	// Each time, not only at first: a Redis that lost the list gets it back.
 	if err := l.rdb.SAdd(ctx, roomsKey, s.Room).Err(); err != nil {
-		return fmt.Errorf("queue: add room %s: %w", s.Room, err)
+		return storeError("add room "+s.Room, err)
 	}
 	if written, ok := reply.(int64); ok && written == 1 || r.board.Load() == nil {
 		return l.refresh(ctx, r)

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -65,7 +64,7 @@ func lastKnown(b *board, p place, mark int64, shown int, cause error) (standing,
 	case shown > 0:
 		return standing{status: Waiting, score: p.score, rank: shown - 1}, nil
 	}
-	return standing{}, fmt.Errorf("%w: %w", ErrStale, cause)
+	return standing{}, cause
 }
 
 // lookUp reads one member in one round trip and one instant (MULTI): read apart, a
@@ -83,7 +82,7 @@ func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return standing{}, fmt.Errorf("queue: status: %w", err)
+		return standing{}, storeError("status", err)
 	}
 	now := b.now + time.Since(b.at).Microseconds()
 	switch {
@@ -97,7 +96,7 @@ func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing
 			return standing{status: Called, score: s.score}, nil
 		}
 		return standing{status: Admitted, score: s.score}, nil
-	case gone.Err() == nil:
+	case gone.Err() == nil && int64(gone.Val()) >= p.score: // this place, not one of before
 		return standing{status: Left}, nil
 	}
 	return standing{status: Expired}, nil

@@ -15,10 +15,11 @@ import (
 // moment it is in the ring until RetireAt, so that verifiers know it before the
 // first pass bears it and until the last pass that bears it has expired.
 type Key struct {
-	ID         string
-	Private    ed25519.PrivateKey
-	ActiveFrom time.Time
-	RetireAt   time.Time // zero: not retired
+	ID          string
+	Private     ed25519.PrivateKey
+	PublishedAt time.Time // when it came into the ring; zero: not known
+	ActiveFrom  time.Time
+	RetireAt    time.Time // zero: not retired
 }
 
 // Ring is a set of keys; it is immutable, a change returns a new one.
@@ -29,47 +30,65 @@ var ErrNoKey = errors.New("pass: no active signing key; make one with `usher key
 
 // NewRing makes a ring with one key, active from now.
 func NewRing(now time.Time) (Ring, error) {
-	k, err := newKey(now)
+	k, err := newKey(now, now)
 	if err != nil {
 		return Ring{}, err
 	}
 	return Ring{keys: []Key{k}}, nil
 }
 
-// Add returns a ring with one key more, published now and signing from activeFrom.
-func (r Ring) Add(activeFrom time.Time) (Ring, error) {
-	k, err := newKey(activeFrom)
+// Add returns a ring with one key more, published from now and signing from activeFrom.
+func (r Ring) Add(now, activeFrom time.Time) (Ring, error) {
+	k, err := newKey(now, activeFrom)
 	if err != nil {
 		return Ring{}, err
 	}
 	return Ring{keys: sorted(append(append([]Key(nil), r.keys...), k))}, nil
 }
 
-// Rotate lets the newest key sign from now on and retires the others after
-// overlap, which must exceed a pass' life. A ring with one key gets a new one.
-func (r Ring) Rotate(now time.Time, overlap time.Duration) (Ring, error) {
+// Rotate lets the newest key that does not sign yet, or else a new one, take
+// over once it has been published for publishFirst: at once when it has been,
+// never later than it would have by itself. Until then the old key signs. The
+// others retire overlap after the turn, which must exceed a pass' life. Asked
+// again before the turn it changes nothing.
+func (r Ring) Rotate(now time.Time, publishFirst, overlap time.Duration) (Ring, error) {
 	keys := append([]Key(nil), r.keys...)
 	if len(keys) == 0 || !keys[len(keys)-1].ActiveFrom.After(now) {
-		k, err := newKey(now)
+		k, err := newKey(now, now.Add(publishFirst))
 		if err != nil {
 			return Ring{}, err
 		}
 		keys = append(keys, k)
 	}
 	last := len(keys) - 1
-	keys[last].ActiveFrom = now
-	for i := range keys[:last] {
-		if keys[i].RetireAt.IsZero() {
-			keys[i].RetireAt = now.Add(overlap)
-		}
-	}
+	turn := keys[last].turn(now, publishFirst)
+	keys[last].ActiveFrom = turn
 	live := keys[:0]
-	for _, k := range keys {
+	for i, k := range keys {
+		if i != last && k.RetireAt.IsZero() {
+			k.RetireAt = turn.Add(overlap)
+		}
 		if k.RetireAt.IsZero() || k.RetireAt.After(now) {
 			live = append(live, k)
 		}
 	}
 	return Ring{keys: sorted(live)}, nil
+}
+
+// turn is when the key may sign for a rotation asked for at now.
+func (k Key) turn(now time.Time, publishFirst time.Duration) time.Time {
+	published := k.PublishedAt
+	if published.IsZero() || published.After(now) { // written before the time was noted
+		published = now
+	}
+	turn := published.Add(publishFirst)
+	if turn.Before(now) {
+		turn = now
+	}
+	if k.ActiveFrom.After(now) && k.ActiveFrom.Before(turn) {
+		turn = k.ActiveFrom
+	}
+	return turn
 }
 
 // Signer is the key that signs at now: the youngest that is active.
@@ -121,10 +140,11 @@ func (r Ring) JWKS(now time.Time) ([]byte, error) {
 }
 
 type storedKey struct {
-	ID         string     `json:"kid"`
-	Seed       string     `json:"seed"`
-	ActiveFrom time.Time  `json:"activeFrom"`
-	RetireAt   *time.Time `json:"retireAt,omitempty"`
+	ID          string     `json:"kid"`
+	Seed        string     `json:"seed"`
+	PublishedAt *time.Time `json:"publishedAt,omitempty"`
+	ActiveFrom  time.Time  `json:"activeFrom"`
+	RetireAt    *time.Time `json:"retireAt,omitempty"`
 }
 
 type storedRing struct {
@@ -139,6 +159,10 @@ func (r Ring) MarshalJSON() ([]byte, error) {
 		if !k.RetireAt.IsZero() {
 			at := k.RetireAt
 			s.RetireAt = &at
+		}
+		if !k.PublishedAt.IsZero() {
+			at := k.PublishedAt
+			s.PublishedAt = &at
 		}
 		doc.Keys = append(doc.Keys, s)
 	}
@@ -167,6 +191,9 @@ func ParseRing(data []byte) (Ring, error) {
 		if s.RetireAt != nil {
 			k.RetireAt = *s.RetireAt
 		}
+		if s.PublishedAt != nil {
+			k.PublishedAt = *s.PublishedAt
+		}
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
@@ -175,14 +202,17 @@ func ParseRing(data []byte) (Ring, error) {
 	return Ring{keys: sorted(keys)}, nil
 }
 
-func newKey(activeFrom time.Time) (Key, error) {
+func newKey(now, activeFrom time.Time) (Key, error) {
 	_, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return Key{}, fmt.Errorf("pass: %w", err)
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails since Go 1.24
-	return Key{ID: base64.RawURLEncoding.EncodeToString(id[:]), Private: priv, ActiveFrom: activeFrom.UTC().Truncate(time.Second)}, nil
+	return Key{
+		ID: base64.RawURLEncoding.EncodeToString(id[:]), Private: priv,
+		PublishedAt: now.UTC().Truncate(time.Second), ActiveFrom: activeFrom.UTC().Truncate(time.Second),
+	}, nil
 }
 
 func publicOf(k Key) ed25519.PublicKey {

@@ -36,11 +36,14 @@ const (
 const Leeway = 5 * time.Second
 
 // Life is how long a pass may be exchanged for a session, counted from the
-// admission. LongestSession bounds what it is exchanged for: an edge leases the
-// slot for Life + LongestSession, and booking lets no session outlive that.
+// admission. LongestSession is what booking bounds a session by, counted from the
+// exchange. SlotLease covers both and is how long an edge keeps the slot: exp is
+// rounded up to a whole second, and a pass is still taken within the Leeway after
+// it, so a session may begin that much later than Life says.
 const (
 	Life           = 2 * time.Minute
 	LongestSession = 40 * time.Minute
+	SlotLease      = Life + time.Second + Leeway + LongestSession
 )
 
 // maxBytes refuses an absurd token before any parsing; a real pass has about 500.

@@ -145,14 +145,14 @@ func TestQ10_PassesOfTheOldKeyStayGoodUntilTheyExpire(t *testing.T) {
 	t.Parallel()
 	old := ring(t)
 	token := mint(t, old, claims())
-	next, err := old.Add(t0.Add(time.Hour)) // published before it is used
+	next, err := old.Add(t0.Add(-time.Minute), t0.Add(time.Hour)) // published before it is used
 	if err != nil {
 		t.Fatal(err)
 	}
 	if k, err := next.Signer(t0); err != nil || k.ID != old.Keys()[0].ID {
 		t.Fatalf("a key signs before its time: %v", err)
 	}
-	rotated, err := next.Rotate(t0, 5*time.Minute)
+	rotated, err := next.Rotate(t0, time.Minute, 5*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,4 +196,25 @@ func flip(s string) string {
 		b[10] = 'A'
 	}
 	return string(b)
+}
+
+// The last moment a pass is taken is its exp, rounded up to a whole second, and the
+// leeway; the session then may last its longest.
+func TestASlotIsLeasedForTheLongestSessionOfTheLatestExchange(t *testing.T) {
+	t.Parallel()
+	admitted := t0.Add(time.Microsecond)
+	c := claims()
+	c.IssuedAt, c.ExpiresAt = admitted.Truncate(time.Second), admitted.Add(pass.Life).Truncate(time.Second).Add(time.Second)
+	r := ring(t)
+	token := mint(t, r, c)
+	latest := c.ExpiresAt.Add(pass.Leeway - time.Millisecond)
+	if _, err := verifier(r, latest).Verify(token); err != nil {
+		t.Fatalf("within the leeway: %v", err)
+	}
+	if _, err := verifier(r, latest.Add(time.Second)).Verify(token); err == nil {
+		t.Fatal("taken later than this test thinks")
+	}
+	if over, lease := latest.Add(pass.LongestSession), admitted.Add(pass.SlotLease); lease.Before(over) {
+		t.Errorf("the slot is free %s before the session's end", over.Sub(lease))
+	}
 }

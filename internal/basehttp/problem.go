@@ -2,6 +2,10 @@
 // errors (RFC 9457), the server's limits and timeouts, one log line a request,
 // strict JSON bodies, and the pages' language and security headers.
 //
+// Every listener refuses a compressed or multipart body before any handler:
+// fasthttp unpacks without a limit. A panic is one request's 500. The cause of an
+// answer of 500 and above is in its line of the log and nowhere else.
+//
 // It knows no domain. The *http packages hold a table from their domain's errors
 // to a Problem and return it; the one error handler here writes it.
 package basehttp
@@ -31,7 +35,7 @@ type Problem struct {
 	Detail     string         // this occurrence, in words a person can act on
 	RetryAfter time.Duration  // when > 0, sent as Retry-After (whole seconds, rounded up)
 	Fields     map[string]any // extension members, e.g. {"seats": ["F5"]}
-	cause      error          // logged, never sent
+	cause      error          // in the log's line for a status of 500 and above, never sent
 }
 
 // NewProblem makes a template.
@@ -120,43 +124,45 @@ var (
 )
 
 // asProblem finds the problem in err, or translates what Fiber itself raises.
-// known is false for an error nobody expected: its detail belongs in the log.
-func asProblem(err error) (p *Problem, known bool) {
+// An error nobody expected is ErrInternal: its text belongs in the log.
+func asProblem(err error) (p *Problem) {
 	if errors.As(err, &p) {
-		return p, true
+		return p
 	}
 	var fe *fiber.Error
 	if errors.As(err, &fe) {
 		switch fe.Code {
 		case fiber.StatusNotFound:
-			return ErrNotFound, true
+			return ErrNotFound
 		case fiber.StatusMethodNotAllowed:
-			return ErrMethodNotAllowed, true
+			return ErrMethodNotAllowed
 		case fiber.StatusRequestEntityTooLarge:
-			return ErrBodyTooLarge, true
+			return ErrBodyTooLarge
 		case fiber.StatusRequestHeaderFieldsTooLarge:
-			return ErrHeadersTooLarge, true
+			return ErrHeadersTooLarge
 		case fiber.StatusBadRequest:
-			return ErrBadRequest, true
+			return ErrBadRequest
 		case fiber.StatusRequestTimeout:
-			return NewProblem(408, "request-timeout", "The request took too long to arrive"), true
+			return NewProblem(408, "request-timeout", "The request took too long to arrive")
 		case fiber.StatusServiceUnavailable:
-			return ErrUnavailable, true
+			return ErrUnavailable
 		}
 		if fe.Code < 500 {
-			return NewProblem(fe.Code, "bad-request", "The request could not be understood"), true
+			return NewProblem(fe.Code, "bad-request", "The request could not be understood")
 		}
 	}
-	return ErrInternal, false
+	return ErrInternal
 }
 
-// ErrorHandler is the one place an error becomes an answer.
+// ErrorHandler is the one place an error becomes an answer. A Server's access
+// log tells the error; log, which may be nil, is for an app without one.
 func ErrorHandler(log *slog.Logger) fiber.ErrorHandler {
 	return func(c *fiber.Ctx, err error) error {
-		p, known := asProblem(err)
-		if !known || p.Status >= 500 && p.Status != 503 {
-			log.Error("request failed", "method", c.Method(), "path", c.Path(), "err", err)
+		p := asProblem(err)
+		if log != nil && p.Status >= 500 {
+			log.Error("request failed", "method", c.Method(), "path", c.Path(), "err", fullText(err))
 		}
+		c.Locals(causeKey, err)
 		return WriteProblem(c, p)
 	}
 }
@@ -172,9 +178,15 @@ func WriteProblem(c *fiber.Ctx, p *Problem) error {
 	if p.RetryAfter > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
+	if p.Status == fiber.StatusUnauthorized && len(c.Response().Header.Peek(fiber.HeaderWWWAuthenticate)) == 0 {
+		c.Set(fiber.HeaderWWWAuthenticate, "Bearer") // RFC 9110: a 401 names its scheme
+	}
 	c.Set(fiber.HeaderContentType, "application/problem+json")
 	return c.Status(p.Status).Send(body)
 }
 
-// problemKey is the Locals key under which the access log finds the slug.
-const problemKey = "usher.problem"
+// Locals keys under which the access log finds the slug and the error.
+const (
+	problemKey = "usher.problem"
+	causeKey   = "usher.cause"
+)

@@ -16,6 +16,7 @@ local over = redis.call('ZRANGEBYSCORE', k_inside, '-inf', f(now), 'LIMIT', 0, b
 for _, m in ipairs(over) do
   redis.call('ZREM', k_inside, m)
   redis.call('HDEL', k_slots, m)
+  redis.call('ZREM', k_restored, m)
 end
 local pass = r.mode == 'passthrough'
 local fresh = now - num(k_state, 'report') <= tonumber(ARGV[4])

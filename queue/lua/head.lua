@@ -34,7 +34,7 @@ local function grant(member, score, at, passlife, lease)
   redis.call('ZREM', k_due, member)
   redis.call('ZREM', k_standby, member)
   redis.call('ZREM', k_missed, member)
-  redis.call('ZREM', k_restored, member)
+  -- k_restored stays until the visit ends: a pass that nobody uses is forgiven once, too.
   -- Whole seconds, as in the pass itself: slot and pass expire at one instant.
   local expires = math.ceil((at + passlife) / 1000000) * 1000000
   local jti = redis.sha1hex(member .. f(at))

@@ -2,7 +2,7 @@
 -- KEYS  as in keys.go
 -- ARGV  1 member  2 floor: a new score lies above it (the highest any edge saw)
 --       3 claim window (µs)  4 most restored places remembered
--- returns {'unknown'} | {'closed'}
+-- returns {'unknown'} | {'closed'} | {'early', opens at (µs, 0: not known)}
 --         {'waiting',  score, rank, created, run, 0, now}
 --         {'called',   score, 0,    created, run, due (0: standing by), now}
 --         {'admitted', score, 0,    0,       run, 0, now}
@@ -30,9 +30,11 @@ if lease and tonumber(lease) > now then
 end
 
 if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
+-- Before the doors nobody lines up: a program would be ahead of all who were told so.
+if r.state == 'scheduled' then return { 'early', redis.call('HGET', k_settings, 'opens') or '0' } end
 
 score = redis.call('ZSCORE', k_missed, member)
-if score then -- one missed call is forgiven: the place of before, once
+if score then -- one missed call, or one unused pass, is forgiven: the place of before, once
   redis.call('ZREM', k_missed, member)
   redis.call('ZADD', k_restored, score, member)
   trim(k_restored, tonumber(ARGV[4]))
@@ -41,7 +43,8 @@ if score then -- one missed call is forgiven: the place of before, once
 end
 
 score = f(math.max(now, num(k_state, 'last') + 1, tonumber(ARGV[2]) + 1))
-redis.call('HSET', k_state, 'last', score)
+redis.call('HSET', k_state, 'last', score) -- the first write, and one that a full Redis refuses; after any other it refuses none
+redis.call('ZREM', k_restored, member) -- a place of its own, with its own forgiveness
 if r.mode == 'passthrough' then -- no line: called on arrival
   redis.call('ZADD', k_called, score, member)
   redis.call('ZADD', k_due, f(now + tonumber(ARGV[3])), member)

@@ -1,22 +1,35 @@
--- release: free the slots of ended visits. A slot is freed only as it was read:
--- one that was granted anew, or whose pass was renewed, since then stays.
+-- release: free the slots of ended visits and unused passes. A slot is freed only as
+-- it was read: one that was granted anew, or whose pass was renewed, since then stays.
+-- Whoever did not use the pass may have the place back, once, like after a missed call.
 -- KEYS  as in keys.go
--- ARGV  triples: member, jti, pass expiry (µs, as in the slot)
+-- ARGV  1 most missed places remembered
+--       then fours: member, jti, pass expiry (µs, as in the slot), unused (1|0)
 -- returns how many were freed
-local freed, now = 0, clock()
+local freed, unused, now = 0, 0, clock()
 local turn = num(k_state, 'turn') -- mean length of a visit, µs
-for i = 1, #ARGV, 3 do
-  local slot = redis.call('HGET', k_slots, ARGV[i])
+local base = num(k_state, 'base')
+for i = 2, #ARGV, 4 do
+  local member = ARGV[i]
+  local slot = redis.call('HGET', k_slots, member)
   if slot then
-    local jti, granted, expires = parse(slot)
+    local jti, granted, expires, score = parse(slot)
     if jti == ARGV[i + 1] and f(expires) == ARGV[i + 2] then
-      redis.call('HDEL', k_slots, ARGV[i])
-      redis.call('ZREM', k_inside, ARGV[i])
+      redis.call('HDEL', k_slots, member)
+      redis.call('ZREM', k_inside, member)
       freed = freed + 1
       local took = math.max(now - granted, 0)
       turn = turn == 0 and took or turn * 0.95 + took * 0.05
+      -- A lease may be over without this script: then the fan may be in line again.
+      if not (redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)) then
+        local again = redis.call('ZREM', k_restored, member) == 1
+        if ARGV[i + 3] == '1' and not again and tonumber(score) > base then
+          redis.call('ZADD', k_missed, score, member)
+          unused = unused + 1
+        end
+      end
     end
   end
 end
+if unused > 0 then trim(k_missed, tonumber(ARGV[1])) end
 if freed > 0 then redis.call('HSET', k_state, 'turn', f(turn)) end
 return freed

@@ -17,6 +17,8 @@ if old[2] and tonumber(old[2]) < tonumber(ARGV[2]) then
   -- The operator's reset ends all places. Those inside stay: they are visits, and
   -- only the bridge or the lease ends a visit.
   redis.call('UNLINK', k_wait, k_called, k_due, k_standby, k_gone, k_missed, k_restored)
+  -- No place at or below this score comes back: it was of an earlier run.
+  redis.call('HSET', k_state, 'base', redis.call('HGET', k_state, 'last') or '0')
 end
 if old[3] and old[3] ~= 'open' and ARGV[4] == 'open' then
   -- Nobody loses a call to a pause: no invitation runs out before this instant.

@@ -3,7 +3,7 @@ package queuehttp
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,23 +20,35 @@ const (
 	placeCookieTTL = 7 * 24 * time.Hour
 )
 
-// fan is the id in the fan's cookie, "" when there is none that we could have
-// set: a broken or foreign cookie is no reason to turn a browser away.
-func (s *Server) fan(c *fiber.Ctx) string {
-	v := c.Cookies(fanCookie)
-	if len(v) != base64.RawURLEncoding.EncodedLen(fanBytes) {
-		return ""
+// maxTwins bounds how many cookies of one name are looked at.
+const maxTwins = 16
+
+// cookies are the values of all cookies of a name. Set under different paths, or by
+// a neighbour under the parent domain, a browser sends several, in an order that
+// says nothing about which of them is ours.
+func cookies(c *fiber.Ctx, name string) []string {
+	var values []string
+	for k, v := range c.Request().Header.Cookies() {
+		if string(k) == name && len(v) > 0 && len(values) < maxTwins {
+			values = append(values, string(v))
+		}
 	}
-	if raw, err := base64.RawURLEncoding.Strict().DecodeString(v); err != nil || len(raw) != fanBytes {
-		return ""
-	}
-	return strings.Clone(v)
+	return values
+}
+
+// fans are the ids in the fan's cookies that we could have set: a broken or foreign
+// cookie is no reason to turn a browser away.
+func (s *Server) fans(c *fiber.Ctx) []string {
+	return slices.DeleteFunc(cookies(c, fanCookie), func(v string) bool {
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(v)
+		return err != nil || len(raw) != fanBytes
+	})
 }
 
 // ensureFan gives the browser a fan id when it has none. The page calls it, so
 // that the join that follows presents the cookie and is bound to this browser.
 func (s *Server) ensureFan(c *fiber.Ctx) {
-	if s.fan(c) == "" {
+	if len(s.fans(c)) == 0 {
 		s.setCookie(c, fanCookie, newFan(), fanCookieLife)
 	}
 }
@@ -47,9 +59,14 @@ func newFan() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// cookieToken is the place token in the room's cookie, unchecked; "" for none.
+// cookieToken is the first good place token in the room's cookies; "" for none.
 func (s *Server) cookieToken(c *fiber.Ctx, room string) queue.Token {
-	return queue.Token(strings.Clone(c.Cookies(placeCookie + room)))
+	for _, v := range cookies(c, placeCookie+room) {
+		if t := queue.Token(v); s.line.Holds(room, t) {
+			return t
+		}
+	}
+	return ""
 }
 
 func (s *Server) setPlace(c *fiber.Ctx, room string, t queue.Token) {

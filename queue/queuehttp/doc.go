@@ -8,13 +8,20 @@
 //   - the place token: Authorization: Bearer, else the cookie usher_place_{room}.
 //     A broken Bearer is refused, because its sender is a program that should
 //     learn of it; a broken cookie counts as none, because a browser cannot help it.
-//   - at the join: the cookie usher_fan, else the Idempotency-Key, else the place
-//     token (a program that missed its call and has nothing else), else a fresh
-//     random id, which is set as usher_fan.
+//   - at the join: the cookie usher_fan that the place token was given to, else the
+//     Idempotency-Key (without such a cookie), else the place token (a program that
+//     missed its call and has nothing else, or a browser whose usher_fan is another
+//     one by now), else the cookie usher_fan, else a fresh random id, which is set as
+//     usher_fan. Several cookies of one name may come; the one that fits counts.
 //
 // A join that presents usher_fan is bound: its passes name a secret (cnf.bh) that
-// is told only together with that cookie. A join by key gets no usher_fan cookie:
+// is told only together with that cookie; a pass is refused (binding-lost) before a
+// slot is taken when it could not be. A join by key gets no usher_fan cookie:
 // with it, the next join of the same program would be somebody else.
+//
+// What changes something is refused to other sites' pages, in the JSON API as in the
+// forms: SameSite keeps our cookies out of such a request, but does not keep its answer
+// from setting new ones.
 //
 // A poll is answered from memory and leaves no line in the access log (Quiet).
 package queuehttp

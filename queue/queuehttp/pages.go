@@ -64,11 +64,19 @@ func roomPath(room string) string { return "/rooms/" + url.PathEscape(room) }
 func (p *pages) own(next func(c *fiber.Ctx, room string) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		room := strings.Clone(c.Params("room"))
-		if !pagehttp.SameOrigin(c, p.s.opts.PublicURL) {
-			return p.show(c, room, fiber.StatusForbidden, "foreign")
+		if !p.s.ours(c) {
+			return p.foreign(c, room)
 		}
 		return next(c, room)
 	}
+}
+
+// foreign answers a form of another site's page: a page of its own, which joins
+// nobody and sets no cookie.
+func (p *pages) foreign(c *fiber.Ctx, room string) error {
+	err := p.kit.Render(c, pagehttp.View{Status: fiber.StatusForbidden, Page: "foreign", Data: roomPath(room), Path: roomPath(room)})
+	c.Response().Header.DelAllCookies() // the language switch may have set one
+	return err
 }
 
 func (p *pages) index(c *fiber.Ctx) error {

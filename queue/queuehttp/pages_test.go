@@ -159,11 +159,22 @@ func TestFormsOfForeignPagesChangeNothing(t *testing.T) {
 	v.form("join")
 	for _, verb := range []string{"join", "enter", "leave"} {
 		for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", h.booking.URL}, {"Origin", "", "Sec-Fetch-Site", "cross-site"}} {
-			resp, body := v.do(http.MethodPost, h.base+"/rooms/hall/"+verb, nil, header...)
-			if resp.StatusCode != 403 || stateIn(body) != stateWaiting {
-				t.Errorf("%s %v: %d %q", verb, header, resp.StatusCode, stateIn(body))
+			for _, visitor := range []*visitor{v, h.visitor()} { // whose browser keeps cookies out of it
+				resp, body := visitor.do(http.MethodPost, h.base+"/rooms/hall/"+verb+"?lang=es", nil, header...)
+				if resp.StatusCode != 403 || len(resp.Header.Values("Set-Cookie")) > 0 {
+					t.Errorf("%s %v: %d, sets %v", verb, header, resp.StatusCode, resp.Header.Values("Set-Cookie"))
+				}
+				if strings.Contains(body, "room.") && strings.Contains(body, "<script") || !strings.Contains(body, `href="/rooms/hall"`) {
+					t.Errorf("%s: the page has a script that joins, or no way on:\n%s", verb, body)
+				}
 			}
 		}
+	}
+	if _, body := v.page(); stateIn(body) != stateWaiting || positionIn(body) != 1 {
+		t.Errorf("afterwards: %q at %d", stateIn(body), positionIn(body))
+	}
+	if got, err := h.line.Room("hall"); err != nil || got.Waiting > 1 {
+		t.Errorf("%d wait, %v", got.Waiting, err)
 	}
 }
 

@@ -45,14 +45,19 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 	if bearer && !good {
 		return queue.Fan{}, false, errTokenInvalid
 	}
-	switch id := s.fan(c); {
-	case id != "":
+	fans := s.fans(c)
+	// The cookie this place was given to, of several or beside a newer one.
+	if id := s.line.Owner(room, token, fans); id != "" {
 		return queue.Fan{ID: id, Bound: true}, false, nil
-	case key != "":
+	}
+	switch {
+	case len(fans) == 0 && key != "":
 		// Marked, so that a key never is somebody's cookie.
 		return queue.Fan{ID: "key:" + key}, false, nil
-	case good:
+	case good: // whoever has the place keeps it, and gets no second one
 		return queue.Fan{Place: token}, false, nil
+	case len(fans) > 0:
+		return queue.Fan{ID: fans[0], Bound: true}, false, nil
 	}
 	return queue.Fan{ID: newFan()}, true, nil
 }
@@ -79,11 +84,22 @@ func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
 }
 
 // claim is the caller's pass, minted from the slot: the same one each time.
-// Errors are problems: not-called-yet, stand-by, place-expired, room-paused, …
+// Errors are problems: not-called-yet, stand-by, place-expired, room-paused,
+// binding-lost, …
 func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
 	token, err := s.presented(c, room)
 	if err != nil {
 		return passDoc{}, err
+	}
+	// Before anything is granted: a pass whose binding nobody can tell opens no
+	// session, and its slot would be held for nothing.
+	binding, bound, err := s.line.Bond(room, token, s.fans(c))
+	if err != nil {
+		return passDoc{}, problem(err)
+	}
+	if bound && binding == "" {
+		return passDoc{}, errBindingLost.Detailf("The place is bound to the browser that joined, by its cookie " + fanCookie +
+			"; send it along. Without it, leave and join again. Nothing was changed.")
 	}
 	ctx, cancel := callContext()
 	defer cancel()
@@ -99,11 +115,7 @@ func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
 	if err != nil {
 		return passDoc{}, fmt.Errorf("queuehttp: %w", err)
 	}
-	d := passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room)}
-	if fan := s.fan(c); fan != "" && a.BindingHash != "" {
-		d.Binding = s.line.Binding(room, fan, a.BindingHash)
-	}
-	return d, nil
+	return passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room), Binding: binding}, nil
 }
 
 // leave gives the caller's place up and clears its cookie.

@@ -21,18 +21,28 @@ var (
 	errExpired      = basehttp.NewProblem(409, "place-expired", "This place has ended")
 	errRoomPaused   = basehttp.NewProblem(409, "room-paused", "The room is paused; places are kept")
 	errRoomClosed   = basehttp.NewProblem(409, "room-closed", "The room is closed")
+	errNotOpenYet   = basehttp.NewProblem(409, "room-not-open-yet", "The room takes no places before it opens")
+	errBindingLost  = basehttp.NewProblem(409, "binding-lost", "This browser is not the one the place was given to")
+	errCrossSite    = basehttp.NewProblem(403, "cross-site-request", "This call was made by another site's page")
 )
 
 // problem is the one table from the line's errors to what a client is told. An
 // error it does not know goes through and becomes an opaque 500.
 func problem(err error) error {
 	var standBy *queue.StandByError
+	var early *queue.NotOpenYetError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &standBy):
 		return errStandBy.Detailf("Ask again after the time in Retry-After; this call cannot be missed any more.").
 			With("retryAfterMs", standBy.RetryAfter.Milliseconds()).After(standBy.RetryAfter)
+	case errors.As(err, &early):
+		p := errNotOpenYet.Detailf("Come back when it opens; nobody stands in line before.")
+		if !early.OpensAt.IsZero() {
+			p = p.With("opensAt", stamp(early.OpensAt))
+		}
+		return p
 	case errors.Is(err, queue.ErrUnknownRoom):
 		return errUnknownRoom
 	case errors.Is(err, queue.ErrBadToken):

@@ -9,6 +9,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"usher/admission/pass"
+	"usher/internal/basehttp"
+	"usher/internal/pagehttp"
 	"usher/queue"
 )
 
@@ -51,12 +53,32 @@ func New(o Options) *Server {
 func (s *Server) Register(r fiber.Router) {
 	r.Get("/v1/rooms", s.getRooms)
 	r.Get("/v1/rooms/:room", s.getRoom)
-	r.Post("/v1/rooms/:room/places", s.postPlace)
+	r.Post("/v1/rooms/:room/places", s.own(s.postPlace))
 	r.Get(pollRoute, s.getPlace)
-	r.Delete(pollRoute, s.deletePlace)
-	r.Post("/v1/rooms/:room/pass", s.postPass)
+	r.Delete(pollRoute, s.own(s.deletePlace))
+	r.Post("/v1/rooms/:room/pass", s.own(s.postPass))
 	r.Get("/.well-known/jwks.json", s.getKeys)
 	s.registerPages(r)
+}
+
+// own refuses a call that another site's page makes a visitor's browser send. Not
+// sending cookies along (SameSite) is not enough: the answer to such a form would
+// still set them, and replace the fan's id and place. Programs send neither Origin
+// nor Sec-Fetch-Site, and no form can send a Bearer.
+func (s *Server) own(next fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if basehttp.BearerToken(c) == "" && !s.ours(c) {
+			return errCrossSite.Detailf("Nothing was changed. A program sends no Origin, or its place token as Bearer.")
+		}
+		return next(c)
+	}
+}
+
+// ours tells a request of our own page, or of no page, from one of another site's.
+// A browser's own word goes first: a proxy in front may have changed the Host, which
+// an Origin is compared with, and no page can write Sec-Fetch-Site.
+func (s *Server) ours(c *fiber.Ctx) bool {
+	return c.Get("Sec-Fetch-Site") == "same-origin" || pagehttp.SameOrigin(c, s.opts.PublicURL)
 }
 
 const pollRoute = "/v1/rooms/:room/place"

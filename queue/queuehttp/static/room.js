@@ -23,12 +23,15 @@ let bearer = ""; // used only where cookies are refused
 let timer = 0;
 let failures = 0;
 let asked = 0; // when the line was asked last
-let busy = false;
+let doing = null; // the call that runs; one at a time
+let pending = null; // what is wanted next, while another call runs
+let polling = null; // ends the running poll, when it is one
 let skew = 0; // this clock minus the server's, ms
 let banner = "";
 let wasPaused = false;
-let autoAt = 0; // when the fan is taken in
+let auto = 0; // the timer that takes the fan in
 let claiming = false; // the fan wants in: a claim that got no answer is made again
+let owed = false; // this page asked to come in and has not been taken in yet
 let claimed = false; // a claim of this very page was granted
 let spoken = { at: 0, text: "" };
 
@@ -108,11 +111,13 @@ function show(next) {
 
 function changed(before) {
   if (state === "expired" || state === "left") forget();
+  if (["waiting", "joining", "expired", "left"].includes(state)) claimed = claiming = owed = false;
   const words = { called: "called", standby: "standby", expired: "expired", left: "left" };
   if (words[state]) say(t("w.say." + words[state]));
   if (state === "closed" && before !== "trouble") say(t("w.say.closed"));
-  if (state === "waiting") claimed = false;
+  if (state === "standby") owed = true;
   if (state === "called") called();
+  else if (state === "standby" || (state === "admitted" && owed)) notify();
 }
 
 function render() {
@@ -135,7 +140,7 @@ function render() {
     remember();
     const wait = room.state === "paused" ? t("w.wait.paused") : waitWords(doc.eta);
     if (Date.now() - spoken.at > 60000 && room.state !== "paused") say(t("w.say.waiting", { Position: number, Wait: wait }));
-  } else if (state === "called" || state === "standby") {
+  } else if (state === "called" || state === "standby" || (state === "admitted" && owed)) {
     document.title = t("w.title.called", { Room: title });
   } else {
     document.title = t("w.title.plain", { Room: title });
@@ -145,7 +150,17 @@ function render() {
     wasPaused = paused;
     say(t(paused ? "w.say.paused" : "w.say.resumed"));
   }
+  opening();
   tick();
+}
+
+// opening tells by the fan's own clock when the doors open.
+function opening() {
+  const at = Date.parse(doc.room.opensAt);
+  $("opens-line").hidden = !at;
+  if (!at) return;
+  $("opens").dateTime = doc.room.opensAt;
+  put("opens", new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" }).format(at));
 }
 
 // flag shows one banner, "" for the one the line's own state asks for.
@@ -190,6 +205,7 @@ function keep(value, seconds) {
 async function call(method, path, body) {
   const gone = new AbortController();
   const limit = setTimeout(() => gone.abort(), 10000);
+  if (method === "GET") polling = gone;
   try {
     const headers = { Accept: "application/json" };
     if (body) headers["Content-Type"] = "application/json";
@@ -204,32 +220,55 @@ async function call(method, path, body) {
     return { ok: answer.ok, status: answer.status, json, after, slug: String(json.type || "").split("/").pop() };
   } finally {
     clearTimeout(limit);
+    polling = null;
   }
 }
 
-// once keeps a second call out while one is running: the timer, a click and a
-// returning tab may all come in the same moment.
-async function once(work) {
-  if (busy) return;
-  busy = true;
+// How much a call matters: a poll comes again by itself, a wish must not be lost,
+// and what the fan pressed goes before what the page wishes.
+const POLL = 0, WISH = 1, PRESS = 2;
+
+// once runs one call at a time: the timer, a click and a returning tab may all
+// come in the same moment. A wish waits for the running call, and does not wait
+// for a poll, whose answer it makes stale: a slow edge would swallow the click.
+async function once(work, rank = POLL) {
+  if (doing) {
+    if (rank === POLL || work === doing) return;
+    if (rank === PRESS || !pending) pending = work;
+    return polling?.abort();
+  }
+  doing = work;
   asked = Date.now();
   try {
     await work();
   } catch {
-    failed(0); // no network, a time limit, or an answer that is none
+    if (!pending) failed(0); // no network, a time limit, or an answer that is none
   } finally {
-    busy = false;
+    doing = null;
   }
+  const next = pending;
+  pending = null;
+  if (next) await once(next, PRESS);
 }
 
-const join = () => once(async () => {
+async function joinNow() {
   if (state === "join" || state === "left" || state === "expired") show("joining");
   const r = await call("POST", "/places", "{}");
   if (!r.ok) return refused(r);
   token = r.json.token;
   if (location.search) history.replaceState(null, "", location.pathname);
   apply(r.json);
-});
+}
+const join = () => once(joinNow, WISH);
+
+// The cookie that the place is bound to is gone: no pass of it would be taken, so
+// only a new place helps.
+const joinAnew = () => once(async () => {
+  await call("DELETE", "/place");
+  bearer = token = "";
+  forget();
+  await joinNow();
+}, WISH);
 
 let token = ""; // of a join by this page; a Bearer when the cookie did not come back
 
@@ -246,11 +285,17 @@ const pollRoom = () => once(async () => {
   doc.room = r.json;
   const closed = r.json.state === "closed" || r.json.mode === "reject";
   if (state === "closed" && !closed) return location.reload();
-  if (state === "scheduled" && r.json.state !== "scheduled") return later(join, 200 + Math.random() * 3000);
+  if (state === "scheduled" && r.json.state !== "scheduled" && !document.hidden) return later(join, 200 + Math.random() * 3000);
   flag("");
   render();
-  later(pollRoom, 15000);
+  later(pollRoom, untilOpen());
 });
+
+// untilOpen is when to look at the room again: at the opening, when that is near.
+function untilOpen() {
+  const opens = state === "scheduled" && Date.parse(doc.room.opensAt) - (Date.now() - skew);
+  return opens > 0 && opens < 15000 ? opens + 500 + Math.random() * 2000 : 15000;
+}
 
 function apply(d) {
   failures = 0;
@@ -266,6 +311,20 @@ function apply(d) {
   put("fresh", t("w.fresh", { Time: clock.format(new Date()) }));
   plan();
   if (state === "called" && !document.hidden) startAuto();
+}
+
+// wanting: the fan is to be taken in as soon as the edge can be asked. Never in a
+// hidden tab: the pass would run out, or another tab would be left behind.
+function wanting() {
+  if (claimed || document.hidden) return false;
+  return state === "standby" || (state === "called" && claiming) || (state === "admitted" && owed);
+}
+
+// question is what to ask the edge when nothing else was planned.
+function question() {
+  if (state === "join") return join;
+  if (state === "scheduled" || state === "closed") return pollRoom;
+  return wanting() ? claim : poll;
 }
 
 function refused(r) {
@@ -287,7 +346,19 @@ function refused(r) {
       show("standby");
       render();
       flag("");
+      if (document.hidden) return plan();
       return later(claim, Math.max(500, r.after || 1000) * (1 + Math.random() / 4));
+    case "room-not-open-yet":
+      failures = 0;
+      doc.room.state = "scheduled";
+      doc.room.opensAt = r.json.opensAt || doc.room.opensAt;
+      show("scheduled");
+      render();
+      flag("");
+      return later(pollRoom, doc.room.opensAt ? untilOpen() : 500); // the room says when
+    case "binding-lost":
+      stopAuto();
+      return again(joinAnew);
     case "not-called-yet":
     case "place-expired":
       return again(poll);
@@ -324,8 +395,8 @@ function failed(after, key) {
   failures++;
   if (state === "joining") show("join");
   if (failures > 1 || !navigator.onLine || key === "busy") flag(navigator.onLine ? key || "trouble" : "offline");
-  const next = state === "join" ? join : state === "standby" || (state === "called" && claiming) ? claim : state === "scheduled" || state === "closed" ? pollRoom : poll;
-  later(next, Math.max(after, 500) + backoff());
+  // Whoever was called has only the claim window: their waits stay short.
+  later(question(), Math.max(after, 500) + (wanting() ? Math.min(backoff(), windowMs() / 8) : backoff()));
 }
 
 // ---- when to ask -----------------------------------------------------------
@@ -338,15 +409,17 @@ function later(what, ms) {
 // plan says when to ask next. A hidden tab asks once when its turn comes near,
 // and near the head every half claim window, so that a call is noticed in time.
 function plan() {
-  if (state === "standby" && !document.hidden) return later(claim, 1000 + Math.random() * 1000);
+  if (wanting()) return later(claim, state === "standby" ? 1000 + Math.random() * 1000 : 50);
   if (state === "closed") return later(pollRoom, 30000);
   if (state === "expired" || state === "left") return clearTimeout(timer);
   let wait = Math.min(Math.max(doc.pollAfterMs || 5000, 1000), 120000);
   if (state === "admitted") wait = Math.max(wait, 15000);
-  if (document.hidden && state !== "admitted") {
-    const half = windowMs() / 2 * (0.85 + Math.random() / 10);
+  const half = windowMs() / 2 * (0.85 + Math.random() / 10);
+  if (document.hidden && state === "waiting") {
     const far = doc.eta ? doc.eta.lowSeconds * 1000 - half : 0;
     wait = Math.max(wait, half, far);
+  } else if (document.hidden && (state !== "admitted" || owed)) {
+    wait = half; // a call, a spot at the door, a pass: each lives as long as the window
   }
   later(poll, Math.min(wait, 2 ** 31 - 1));
 }
@@ -355,8 +428,8 @@ function woke() {
   if (document.hidden) return stopAuto(), plan();
   if (state === "called") startAuto();
   if (state === "left" || state === "expired" || state === "join" || state === "joining") return;
-  const ask = state === "standby" ? claim : state === "closed" || state === "scheduled" ? pollRoom : poll;
-  later(ask, Math.max(0, asked + 1000 - Date.now())); // at once, unless it was asked this second
+  if (wanting()) return later(claim, 0);
+  later(question(), Math.max(0, asked + 1000 - Date.now())); // at once, unless it was asked this second
 }
 
 document.addEventListener("visibilitychange", woke);
@@ -364,7 +437,7 @@ addEventListener("pageshow", (e) => { if (e.persisted) { asked = 0; woke(); } })
 addEventListener("offline", () => flag("offline"));
 addEventListener("online", () => {
   flag("");
-  if (state !== "left" && state !== "expired") later(state === "join" ? join : poll, Math.random() * 3000);
+  if (state !== "left" && state !== "expired") later(question(), Math.random() * 3000);
 });
 
 // ---- coming in --------------------------------------------------------------
@@ -375,29 +448,33 @@ function called() {
 }
 
 // startAuto takes a fan who is looking at the page in after a few seconds; the
-// button does it at once. A hidden tab waits until somebody looks.
+// button does it at once. A hidden tab waits until somebody looks. A claim without
+// an answer is made again by failed, one that came too early by the next poll.
 function startAuto() {
-  if (autoAt || claimed || doc.room.state === "paused") return;
-  autoAt = Date.now() + 5000;
+  if (auto || claimed || doc.room.state === "paused") return;
   $("auto").hidden = false;
-  setTimeout(() => {
-    if (autoAt && Date.now() >= autoAt - 50 && state === "called" && !document.hidden) claim();
+  auto = setTimeout(() => {
+    auto = 0;
+    if (state === "called" && !document.hidden) claim();
   }, 5000);
 }
 function stopAuto() {
-  autoAt = 0;
+  clearTimeout(auto);
+  auto = 0;
   $("auto").hidden = true;
 }
 
-const claim = () => once(async () => {
-  claiming = true;
+async function claimNow() {
+  claiming = owed = true;
   const r = await call("POST", "/pass");
   claiming = r.status >= 500 || r.status === 429;
   if (!r.ok) return refused(r);
   claimed = true;
+  owed = false;
   failures = 0;
-  enter(r.json);
-});
+  if (!pending) enter(r.json); // else the fan pressed "leave" meanwhile
+}
+const claim = () => once(claimNow, WISH);
 
 // enter posts the pass to the box office: a form, so that no secret is ever part
 // of an address.
@@ -461,9 +538,7 @@ function instead(selector, act) {
     });
   }
 }
-instead("#enter, .js-enter", claim);
-instead(".js-join", join);
-instead("#leave", () => once(async () => {
+async function leaveNow() {
   const r = await call("DELETE", "/place");
   if (!r.ok && r.status >= 500) return refused(r);
   clearTimeout(timer);
@@ -474,7 +549,10 @@ instead("#leave", () => once(async () => {
   render();
   flag("");
   $("main").focus();
-}));
+}
+instead("#enter, .js-enter", () => once(claimNow, PRESS));
+instead(".js-join", () => once(joinNow, PRESS));
+instead("#leave", () => once(leaveNow, PRESS));
 
 // ---- begin -----------------------------------------------------------------------
 
@@ -482,11 +560,11 @@ skew = Date.now() - Date.parse(boot.now);
 if (Math.abs(skew) < 5000) skew = 0; // loading took a moment; the clock is right
 wasPaused = doc.room.state === "paused";
 banner = (root.querySelector("[data-banner]:not([hidden])") || { dataset: {} }).dataset.banner || "";
-const opens = $("opens");
-if (opens) opens.textContent = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" }).format(new Date(opens.dateTime));
+owed = state === "standby";
+opening();
 
 if (state === "join") join();
-else if (state === "scheduled" || state === "closed") later(pollRoom, 15000);
+else if (state === "scheduled" || state === "closed") later(pollRoom, untilOpen());
 else if (state === "trouble") later(() => location.reload(), 5000 + Math.random() * 5000);
 else if (state !== "left" && state !== "expired") {
   render();
