@@ -11,6 +11,7 @@ const (
 	offCentre      = 0.25 // a seat away from the middle of its row
 	orphan         = 100  // a single seat left beside the window
 	accessibleSeat = 400  // an accessible seat given to who did not ask for one
+	cheaperClass   = 60   // a section a price class further down, when any section may be; more than nearEqual
 	nearEqual      = 50   // windows no worse than this are equals, as long as there are few
 	calmSpread     = 8    // among how many near equals the choice is drawn when nobody else asks
 	crowdSpread    = 64   // and how many more for each who asks at the same moment
@@ -30,7 +31,10 @@ type choice struct {
 // fans who ask at the same moment do not all want the same seats. Standing
 // places need not be neighbours. It is pure; free says what may be taken, spread
 // among how many near equals to draw.
-func chooseBest(l *Layout, free func(i int) bool, count int, section string, spread int, draw func(n int) int) choice {
+//
+// sectionCost is what a section costs beside its rows; nil: all are alike. It
+// never changes a choice within one section.
+func chooseBest(l *Layout, free func(i int) bool, count int, section string, sectionCost map[string]float64, spread int, draw func(n int) int) choice {
 	var c choice
 	found := shortlist{keep: spread}
 	for start := 0; start < len(l.Seats); {
@@ -39,6 +43,7 @@ func chooseBest(l *Layout, free func(i int) bool, count int, section string, spr
 			end++
 		}
 		if section == "" || l.Seats[start].Section == section {
+			found.base = sectionCost[l.Seats[start].Section]
 			c.row(l, free, start, end, count, &found)
 		}
 		start = end
@@ -54,6 +59,34 @@ func chooseBest(l *Layout, free func(i int) bool, count int, section string, spr
 	return c
 }
 
+// sectionCosts ranks the sections of a layout by what the showtime asks for their
+// seats: a venue's prices say which of its sections are the better ones, while rows
+// are counted within a section and the distance from the stage says nothing about
+// the view. nil when all are one section.
+func sectionCosts(st *Showtime, l *Layout) map[string]float64 {
+	rank := make(map[string]float64, len(st.PriceClasses))
+	step := -1.0
+	for i, p := range st.PriceClasses { // dearest first; equal prices are one step
+		if i == 0 || p.Amount != st.PriceClasses[i-1].Amount {
+			step++
+		}
+		rank[p.Code] = step
+	}
+	seats, costs := map[string]float64{}, map[string]float64{}
+	for i := range l.Seats {
+		s := &l.Seats[i]
+		seats[s.Section]++
+		costs[s.Section] += rank[s.PriceClass]
+	}
+	if len(seats) < 2 {
+		return nil
+	}
+	for section, n := range seats {
+		costs[section] *= cheaperClass / n
+	}
+	return costs
+}
+
 type window struct {
 	at     int   // first seat of a run
 	places []int // instead of a run, in a standing area
@@ -63,10 +96,12 @@ type window struct {
 // shortlist keeps the cheapest windows; a stadium has twenty thousand.
 type shortlist struct {
 	keep    int
+	base    float64 // added to the cost of each
 	windows []window
 }
 
 func (s *shortlist) add(w window) {
+	w.cost += s.base
 	if s.windows = append(s.windows, w); len(s.windows) >= 4*s.keep+64 {
 		s.trim()
 	}

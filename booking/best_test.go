@@ -52,7 +52,7 @@ func TestChooseBest(t *testing.T) {
 		},
 	} {
 		l, free := hall(c.rows...)
-		got := chooseBest(l, free, c.count, "", alone, first)
+		got := chooseBest(l, free, c.count, "", nil, alone, first)
 		code := ""
 		if got.seats != nil {
 			code = l.Seats[got.seats[0]].Code
@@ -74,7 +74,7 @@ func TestChooseBestTakesStandingPlacesByCount(t *testing.T) {
 	for i := range 10 {
 		l.Seats = append(l.Seats, Seat{Code: fmt.Sprint(i), Section: "GA", RowIndex: 1, Position: i + 1, Standing: true})
 	}
-	got := chooseBest(l, func(i int) bool { return i%2 == 0 }, 4, "GA", 8, func(int) int { return 0 })
+	got := chooseBest(l, func(i int) bool { return i%2 == 0 }, 4, "GA", nil, 8, func(int) int { return 0 })
 	if len(got.seats) != 4 || got.left != 5 {
 		t.Errorf("got %+v", got)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +18,18 @@ import (
 // readTimeout bounds a read that is made for all who ask at once. It is longer than
 // any caller waits: who asks next has what it brings.
 const readTimeout = 15 * time.Second
+
+// cacheBound is how many entries one map of the cache may have. Only what exists is
+// kept, so a catalogue has to be larger than this to meet it; then the map starts anew.
+const cacheBound = 10_000
+
+// slug is what the schema lets be a room's and a showtime's id.
+var slug = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// ValidID tells whether id can name a room or a showtime. What cannot is unknown,
+// and the database is not asked: it refuses to hear some of it (a zero byte, bytes
+// that are not UTF-8), which would read like a fault of ours.
+func ValidID(id string) bool { return slug.MatchString(id) }
 
 // catalogCache keeps showtimes for a moment and layouts for good: a layout never
 // changes once written, a showtime may get another one.
@@ -46,12 +60,18 @@ func newCatalogCache(pool *pgxpool.Pool, every time.Duration) *catalogCache {
 }
 
 func (c *catalogCache) get(ctx context.Context, id string) (*Showtime, *Layout, error) {
+	if !ValidID(id) {
+		return nil, nil, ErrUnknownShowtime
+	}
 	c.mu.RLock()
 	hit, ok := c.showtimes[id]
 	c.mu.RUnlock()
 	if ok && time.Since(hit.at) < c.every {
 		return hit.showtime, hit.layout, nil
 	}
+	// A copy: the read and the map outlive the caller, whose string may lie in a
+	// buffer that the next request overwrites.
+	id = strings.Clone(id)
 	// One reader asks for all; it must not fail because the first caller left.
 	ch := c.load.DoChan(id, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
@@ -71,12 +91,16 @@ func (c *catalogCache) get(ctx context.Context, id string) (*Showtime, *Layout, 
 }
 
 func (c *catalogCache) list(ctx context.Context, room string) ([]Showtime, error) {
+	if room != "" && !ValidID(room) {
+		return nil, nil
+	}
 	c.mu.RLock()
 	hit, ok := c.lists[room]
 	c.mu.RUnlock()
 	if ok && time.Since(hit.at) < c.every {
 		return hit.list, nil
 	}
+	room = strings.Clone(room) // as in get
 	ch := c.load.DoChan("room\x00"+room, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -86,6 +110,9 @@ func (c *catalogCache) list(ctx context.Context, room string) ([]Showtime, error
 		}
 		if len(list) > 0 { // an empty answer is not kept: anybody may ask for any name
 			c.mu.Lock()
+			if len(c.lists) >= cacheBound {
+				clear(c.lists)
+			}
 			c.lists[room] = cachedList{at: time.Now(), list: list}
 			c.mu.Unlock()
 		}
@@ -98,6 +125,13 @@ func (c *catalogCache) list(ctx context.Context, room string) ([]Showtime, error
 		list, _ := r.Val.([]Showtime)
 		return list, r.Err
 	}
+}
+
+// forget makes the next get of a showtime read it again.
+func (c *catalogCache) forget(id string) {
+	c.mu.Lock()
+	delete(c.showtimes, id)
+	c.mu.Unlock()
 }
 
 func (c *catalogCache) read(ctx context.Context, id string) (cachedShowtime, error) {
@@ -113,11 +147,15 @@ func (c *catalogCache) read(ctx context.Context, id string) (cachedShowtime, err
 	if err != nil {
 		return cachedShowtime{}, err
 	}
+	list[0].sectionCost = sectionCosts(&list[0], layout)
 	entry := cachedShowtime{at: time.Now(), showtime: &list[0], layout: layout}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.showtimes[id]; ok && reflect.DeepEqual(old.showtime, entry.showtime) {
 		entry.showtime = old.showtime // the same pointer: what is derived from it stays good
+	}
+	if len(c.showtimes) >= cacheBound {
+		clear(c.showtimes)
 	}
 	c.showtimes[id] = entry
 	return entry, nil
@@ -150,6 +188,9 @@ func (c *catalogCache) layout(ctx context.Context, id string) (*Layout, error) {
 		l.index[seats[i].Code] = i
 	}
 	c.mu.Lock()
+	if len(c.layouts) >= cacheBound {
+		clear(c.layouts)
+	}
 	c.layouts[id] = l
 	c.mu.Unlock()
 	return l, nil

@@ -19,6 +19,9 @@
 //   - Seats are locked with SKIP LOCKED. A row that somebody else's transaction
 //     keeps delays only who asks for it: 10 ms later that request looks again, until
 //     its deadline, and then the answer is ErrBusy. ErrBusy says nothing about seats.
+//   - The session's row is locked FOR SHARE, SKIP LOCKED as well, so that nobody ends
+//     a session under the hold it is just getting. Who ends one locks its row, and
+//     looks at its holds in a later statement, which sees what the take committed.
 //   - The update of the seats has no condition but their key. They are locked and
 //     judged by their latest version; a condition on the status would be tried on
 //     the snapshot's version first and miss a seat released in between. The hold
@@ -61,7 +64,9 @@
 // others; who loses chooses again. Alone a fan gets the best there is; in a crowd
 // each draws among so many near equals that few meet. Only the database says that
 // all is sold (ErrSoldOut); when others merely hold what is left the answer is
-// *NoneFreeError. A wish for more seats than stand together is not split.
+// *NoneFreeError. Where any section may be, a section counts as worse by the price of
+// its seats: rows are numbered within a section, and the front row of the cheapest
+// stand is not the best of a stadium. A wish for more seats than stand together is not split.
 //
 // # Maps
 //
@@ -70,6 +75,12 @@
 // show at once. The document is put together from pieces encoded once, and
 // compressed once a version. There is no stream of changes yet: a page asks again
 // with the ETag.
+//
+// # Reports
+//
+// The line must hear once a second who is inside, or it calls nobody. What is left
+// is counted beside the reports and the last count stands when one fails. Seats of
+// showtimes that began six hours ago are not counted: nobody sells them any more.
 //
 // # Order of locks
 //

@@ -50,9 +50,16 @@ var (
 type SeatsError struct {
 	Reason error
 	Seats  []string
+	// Yours are, beside Seats, those the asking fan holds already, under the hold
+	// HoldID (the oldest, if they are of several). Only with ErrSeatsUnavailable.
+	Yours  []string
+	HoldID string
 }
 
 func (e *SeatsError) Error() string {
+	if len(e.Yours) > 0 {
+		return fmt.Sprintf("%v: %s (held by the same fan: %s)", e.Reason, strings.Join(e.Seats, ", "), strings.Join(e.Yours, ", "))
+	}
 	return fmt.Sprintf("%v: %s", e.Reason, strings.Join(e.Seats, ", "))
 }
 func (e *SeatsError) Unwrap() error { return e.Reason }
@@ -67,9 +74,10 @@ func (e *TooManySeatsError) Unwrap() error { return ErrTooManySeats }
 
 // NoneFreeError says what is left when a choice of seats cannot be made now.
 type NoneFreeError struct {
-	Left    int // free seats where the fan asked
-	Largest int // most of them beside each other
-	Held    int // held by others, may come back
+	Section string // where the fan asked; "": anywhere
+	Left    int    // free seats there
+	Largest int    // most of them beside each other
+	Held    int    // held by others, may come back
 }
 
 func (e *NoneFreeError) Error() string {

@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const sqlHoldByKey = holdColumns + ` WHERE showtime_id = $1 AND customer_id = $2 AND idempotency_key = $3`
+const sqlHoldByKey = `SELECT ` + holdFields + `, request_hash FROM hold
+	 WHERE showtime_id = $1 AND customer_id = $2 AND idempotency_key = $3`
 
 // holdBest chooses in memory and takes like any other request; when it loses the
 // seats to somebody it chooses again, until the deadline.
@@ -35,7 +36,7 @@ func (o *Office) holdBest(ctx context.Context, s Session, st *Showtime, l *Layou
 	for time.Now().Before(deadline) {
 		codes, err := o.chooseNow(ctx, st, l, r.Best, lost)
 		if err != nil {
-			return o.orOldHold(ctx, s, r, err)
+			return o.orOldHold(ctx, s, r, body, err)
 		}
 		take, err := newTake(s, st, l, codes, r.IdempotencyKey, body)
 		if err != nil {
@@ -54,10 +55,14 @@ func (o *Office) holdBest(ctx context.Context, s Session, st *Showtime, l *Layou
 		if err != nil {
 			return Hold{}, false, err
 		}
-		if res.outcome != "taken" {
+		switch res.outcome {
+		case "gone": // the layout is another one by now; its seats are the next call's
+			o.catalog.forget(st.ID)
+		case "taken":
+		default:
 			return res.answer(st.MaxPerCustomer)
 		}
-		for _, c := range res.lost {
+		for _, c := range slices.Concat(res.lost, res.yours) {
 			lost[c] = true
 		}
 	}
@@ -73,40 +78,36 @@ func (o *Office) chooseNow(ctx context.Context, st *Showtime, l *Layout, b *Best
 		return nil, err
 	}
 	spread := spreadFor(o.choosing.Load())
-	if codes := w.choose(l, b, spread, lost); codes != nil {
+	if codes := w.choose(st, l, b, spread, lost); codes != nil {
 		return codes, nil
 	}
 	states, err := o.statesNow(ctx, st.ID)
 	if err != nil {
 		return nil, err
 	}
-	c := chooseBest(l, func(i int) bool { return states[l.Seats[i].Code] == seatFree }, b.Count, b.Section, spread, drawAtRandom)
+	c := chooseBest(l, func(i int) bool { return states[l.Seats[i].Code] == seatFree }, b.Count, b.Section, st.sectionCost, spread, drawAtRandom)
 	if c.seats != nil {
 		return l.codes(c.seats), nil
 	}
-	seats, booked, held := 0, 0, 0
+	// Sold out is said of the whole showtime: a section that is has others beside it.
+	booked, held := 0, 0
 	for _, seat := range l.Seats {
-		if b.Section != "" && seat.Section != b.Section {
-			continue
-		}
-		seats++
-		switch states[seat.Code] {
-		case seatBooked:
+		switch state := states[seat.Code]; {
+		case state == seatBooked:
 			booked++
-		case seatHeld:
+		case state == seatHeld && (b.Section == "" || seat.Section == b.Section):
 			held++
-		case seatFree:
 		}
 	}
-	if booked == seats {
+	if booked == len(l.Seats) {
 		return nil, ErrSoldOut
 	}
-	return nil, &NoneFreeError{Left: c.left, Largest: c.largest, Held: held}
+	return nil, &NoneFreeError{Section: b.Section, Left: c.left, Largest: c.largest, Held: held}
 }
 
 // choose picks among what memory calls free; nil when nothing fits or memory has
 // another layout than l.
-func (w *watch) choose(l *Layout, b *Best, spread int, lost map[string]bool) []string {
+func (w *watch) choose(st *Showtime, l *Layout, b *Best, spread int, lost map[string]bool) []string {
 	free := w.free(l)
 	if free == nil {
 		return nil
@@ -114,7 +115,7 @@ func (w *watch) choose(l *Layout, b *Best, spread int, lost map[string]bool) []s
 	for s := range lost {
 		free[l.index[s]] = false
 	}
-	c := chooseBest(l, func(i int) bool { return free[i] }, b.Count, b.Section, spread, drawAtRandom)
+	c := chooseBest(l, func(i int) bool { return free[i] }, b.Count, b.Section, st.sectionCost, spread, drawAtRandom)
 	if c.seats == nil {
 		return nil
 	}
@@ -137,14 +138,18 @@ func (w *watch) free(l *Layout) []bool {
 }
 
 // orOldHold prefers the hold this key has made before to the reason why a new
-// one cannot be made.
-func (o *Office) orOldHold(ctx context.Context, s Session, r HoldRequest, why error) (Hold, bool, error) {
-	h, err := scanHold(o.pool.QueryRow(ctx, sqlHoldByKey, r.ShowtimeID, s.Customer, r.IdempotencyKey))
+// one cannot be made; ErrKeyReused when it was made for another request.
+func (o *Office) orOldHold(ctx context.Context, s Session, r HoldRequest, body string, why error) (Hold, bool, error) {
+	var hash string
+	h, err := scanHold(o.pool.QueryRow(ctx, sqlHoldByKey, r.ShowtimeID, s.Customer, r.IdempotencyKey), &hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Hold{}, false, why
 	}
 	if err != nil {
 		return Hold{}, false, fmt.Errorf("booking: read hold: %w", err)
+	}
+	if hash != requestHash(body) {
+		return Hold{}, false, ErrKeyReused
 	}
 	return h, true, nil
 }

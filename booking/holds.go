@@ -123,6 +123,9 @@ func (o *Office) holdSeats(ctx context.Context, s Session, st *Showtime, l *Layo
 	if err != nil {
 		return Hold{}, false, err
 	}
+	if res.outcome == "gone" {
+		o.catalog.forget(st.ID) // it has another layout by now
+	}
 	return res.answer(st.MaxPerCustomer)
 }
 
@@ -168,12 +171,17 @@ func newTake(s Session, st *Showtime, l *Layout, seats []string, key, body strin
 	if err != nil {
 		return nil, fmt.Errorf("booking: new hold: %w", err)
 	}
-	sum := sha256.Sum256([]byte(body))
 	return &takeRequest{
 		holdID: id.String(), showtimeID: st.ID, scopeID: st.ScopeID, customer: s.Customer, sessionID: s.ID,
 		seats: seats, amount: amount, currency: st.Currency, holdTime: st.HoldTime, maxCustomer: st.MaxPerCustomer,
-		key: key, hash: hex.EncodeToString(sum[:16]),
+		key: key, hash: requestHash(body),
 	}, nil
+}
+
+// requestHash tells two requests under one key apart.
+func requestHash(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:16])
 }
 
 // answer is the domain's word for an outcome of take.sql.
@@ -184,7 +192,9 @@ func (r takeResult) answer(limit int) (Hold, bool, error) {
 	case "same":
 		return r.hold, false, nil
 	case "taken":
-		return Hold{}, false, &SeatsError{Reason: ErrSeatsUnavailable, Seats: r.lost}
+		return Hold{}, false, &SeatsError{Reason: ErrSeatsUnavailable, Seats: r.lost, Yours: r.yours, HoldID: r.yourHold}
+	case "gone":
+		return Hold{}, false, &SeatsError{Reason: ErrUnknownSeat, Seats: r.lost}
 	case "limit":
 		return Hold{}, false, &LimitError{Limit: limit, Held: r.held, Bought: r.sold, Left: max(0, limit-r.held-r.sold)}
 	case "rate":

@@ -255,7 +255,11 @@ func TestB15_ShuffledSeatsDeadlockNobody(t *testing.T) {
 	pool := bookingtest.PoolOn(t, url)
 	seats := bookingtest.Seed(t, pool, bookingtest.Hall{}) // 200
 	offices := []*Office{office(t, pool), office(t, bookingtest.PoolOn(t, url))}
-	const clients, runs = 16, 2000
+	const clients = 16
+	runs := int64(10_000) // about 25 s with -race on two cores
+	if testing.Short() {
+		runs = 2_000
+	}
 	fans := fansOf(t, pool, clients)
 	var left, took atomic.Int64
 	left.Store(runs)

@@ -55,12 +55,15 @@ func (m *machine) hold(t *rapid.T) {
 	want := rapid.SliceOfNDistinct(rapid.SampledFrom(m.seats), 1, 3, rapid.ID[string]).Draw(t, "seats")
 	slices.Sort(want)
 	h, created, err := m.of.Hold(context.Background(), m.fans[who], HoldRequest{ShowtimeID: m.show, Seats: want})
-	var taken []string
+	var taken, yours []string
 	same := -1
 	for _, s := range want {
 		if i, ok := m.owner[s]; ok {
-			taken = append(taken, s)
-			same = i
+			if same = i; m.holds[i].Customer == m.fans[who].Customer && !m.booked[s] {
+				yours = append(yours, s)
+			} else {
+				taken = append(taken, s)
+			}
 		}
 	}
 	mine := same >= 0 && m.holds[same].Customer == m.fans[who].Customer && slices.Equal(m.holds[same].Seats, want) && !m.booked[want[0]]
@@ -76,9 +79,9 @@ func (m *machine) hold(t *rapid.T) {
 		if err != nil || created || h.ID != m.holds[same].ID {
 			t.Fatalf("the same seats again: %+v created %v, %v", h, created, err)
 		}
-	case len(taken) > 0:
-		if !errors.As(err, &lost) || !slices.Equal(lost.Seats, taken) {
-			t.Fatalf("%v are taken: %v", taken, err)
+	case len(taken)+len(yours) > 0:
+		if !errors.As(err, &lost) || !slices.Equal(lost.Seats, taken) || !slices.Equal(lost.Yours, yours) {
+			t.Fatalf("%v are taken and %v the fan's own: %v", taken, yours, err)
 		}
 	case have+len(want) > 4:
 		if !errors.Is(err, ErrTicketLimit) {

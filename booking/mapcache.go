@@ -137,7 +137,7 @@ func (m *mapCache) fresh(ctx context.Context, id string) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := m.get(id)
+	w := m.get(st.ID) // not id: its string is the caller's, and may be overwritten
 	w.mu.Lock()
 	ok := w.layout == layout && time.Since(w.readAt) < m.office.opts.MapEvery
 	if ok {
@@ -147,7 +147,7 @@ func (m *mapCache) fresh(ctx context.Context, id string) (*watch, error) {
 	if ok {
 		return w, nil
 	}
-	ch := m.load.DoChan(id, func() (any, error) {
+	ch := m.load.DoChan(st.ID, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		return nil, m.read(ctx, w, st, layout)

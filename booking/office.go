@@ -82,7 +82,7 @@ type Office struct {
 	catalog *catalogCache
 	maps    *mapCache
 	visits  *sessionCache
-	left    leftCounter
+	left    *leftCounter
 	// choosing counts the calls that pick seats for their fan at this moment.
 	choosing atomic.Int64
 }
@@ -101,6 +101,7 @@ func New(pool *pgxpool.Pool, o Options) (*Office, error) {
 	of.catalog = newCatalogCache(pool, o.MapEvery)
 	of.maps = newMapCache(of)
 	of.visits = newSessionCache()
+	of.left = newLeftCounter()
 	for i := range o.Lanes {
 		of.lanes = append(of.lanes, newLane(of, i))
 	}
@@ -110,7 +111,8 @@ func New(pool *pgxpool.Pool, o Options) (*Office, error) {
 // Rooms reads and changes the waiting rooms of the office's database.
 func (o *Office) Rooms() *Rooms { return NewRooms(o.pool) }
 
-// Run works the lanes and the sweeper until ctx ends; it returns nil then.
+// Run works the lanes, the sweeper and the count of what is left until ctx ends;
+// it returns nil then.
 func (o *Office) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, l := range o.lanes {
@@ -120,5 +122,6 @@ func (o *Office) Run(ctx context.Context) error {
 		g.Go(func() error { return o.sweepLoop(ctx) })
 	}
 	g.Go(func() error { return o.maps.evictLoop(ctx) })
+	g.Go(func() error { return o.countLeftLoop(ctx) })
 	return g.Wait()
 }

@@ -24,11 +24,14 @@ type LaneReport struct {
 
 // RoomReport is what the line is told of one room.
 type RoomReport struct {
-	Room  Room
-	At    time.Time // the database's clock, read before all else in the report
-	Seq   int64     // grows with every report of any process
-	Total int       // seats of the room's showtimes
-	// Available are those neither sold nor under a live hold.
+	Room Room
+	At   time.Time // the database's clock, read before all else in the report
+	Seq  int64     // grows with every report of any process
+	// Total is the seats of the room's showtimes that are still on sale (onSaleFor);
+	// 0 means that there are none or that nobody has been able to count them yet.
+	Total int
+	// Available are those neither sold nor under a live hold. Both are of the last
+	// count that came through, some moments ago.
 	Available int
 	SoldOut   bool // every seat is booked: nothing will come back by an expiry
 	Living    []SlotRef
@@ -39,6 +42,15 @@ type RoomReport struct {
 // endedFor is how long an ended session is reported; the line must hear of each
 // at least once, over a bridge that may have missed some turns.
 const endedFor = 2 * time.Minute
+
+const (
+	// onSaleFor is how long after its start a showtime's seats are still counted: box
+	// offices sell into the first act. Without it last year's unsold seats would be
+	// told as left, and the count would read them every few seconds for ever.
+	onSaleFor = 6 * time.Hour
+	// countTimeout bounds one count of what is left.
+	countTimeout = 10 * time.Second
+)
 
 const (
 	sqlReportRooms = `SELECT ` + roomColumns + ` FROM room ORDER BY room_id`
@@ -54,12 +66,14 @@ const (
 	sqlReportLeft = `
 		SELECT t.room_id, count(*),
 		       count(*) FILTER (WHERE s.status = 'AVAILABLE' OR (s.status = 'HELD' AND s.hold_expires_at <= clock_timestamp())),
-	       bool_and(s.status = 'BOOKED')
-		  FROM show_seat s JOIN showtime t USING (showtime_id) GROUP BY t.room_id`
+		       bool_and(s.status = 'BOOKED')
+		  FROM show_seat s JOIN showtime t USING (showtime_id)
+		 WHERE t.starts_at > clock_timestamp() - make_interval(secs => $1::int) GROUP BY t.room_id`
 )
 
 // Reports is everything the bridge ships, one report a room. Call it about once
-// a second from one place: it also drains the lanes' means.
+// a second from one place: it also drains the lanes' means. What is left is counted
+// by Run, beside: a slow count must not keep the line from being told who is inside.
 func (o *Office) Reports(ctx context.Context) ([]RoomReport, error) {
 	var at time.Time
 	// First, so that a session the report does not list began after At.
@@ -71,10 +85,7 @@ func (o *Office) Reports(ctx context.Context) ([]RoomReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("booking: report rooms: %w", err)
 	}
-	left, err := o.left.read(ctx, o)
-	if err != nil {
-		return nil, err
-	}
+	left := o.left.last()
 	reports := make([]RoomReport, len(rooms))
 	byRoom := make(map[string]*RoomReport, len(rooms))
 	lanes := o.laneReport()
@@ -129,22 +140,62 @@ type leftInRoom struct {
 	soldOut          bool
 }
 
-// leftCounter counts what is left, as often as that is cheap: the count reads
-// every seat, so its result is kept for twenty times as long as it took.
+// leftCounter keeps the last count of what is left. It counts while it is asked,
+// and as often as that is cheap: the count reads every seat, so its result is kept
+// for twenty times as long as it took.
 type leftCounter struct {
+	asked chan struct{} // somebody has read the count since the last one
+
 	mu    sync.Mutex
-	until time.Time
 	rooms map[string]leftInRoom
 }
 
-func (c *leftCounter) read(ctx context.Context, o *Office) (map[string]leftInRoom, error) {
+func newLeftCounter() *leftCounter { return &leftCounter{asked: make(chan struct{}, 1)} }
+
+// last is the last count that came through, nil before the first; never written to again.
+func (c *leftCounter) last() map[string]leftInRoom {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	start := time.Now()
-	if start.Before(c.until) {
-		return c.rooms, nil
+	return c.rooms
+}
+
+// countLeftLoop counts when somebody has asked, until ctx ends.
+func (o *Office) countLeftLoop(ctx context.Context) error {
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.left.asked:
+		}
+		start := time.Now()
+		err := o.countLeft(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			o.log.Warn("the seats that are left cannot be counted; the last count stands", "err", err)
+		}
+		failing = err != nil
+		wait := max(20*time.Since(start), 900*time.Millisecond)
+		if failing {
+			wait = 2 * time.Second // its length says nothing about what a count costs
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		case <-pause.C:
+		}
 	}
-	rows, _ := o.pool.Query(ctx, sqlReportLeft)
+}
+
+func (o *Office) countLeft(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	rows, _ := o.pool.Query(ctx, sqlReportLeft, int(onSaleFor/time.Second))
 	rooms := map[string]leftInRoom{}
 	var id string
 	var n leftInRoom
@@ -152,9 +203,10 @@ func (c *leftCounter) read(ctx context.Context, o *Office) (map[string]leftInRoo
 		rooms[id] = n
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("booking: report what is left: %w", err)
+		return fmt.Errorf("booking: report what is left: %w", err)
 	}
-	took := time.Since(start)
-	c.rooms, c.until = rooms, start.Add(max(20*took, 900*time.Millisecond))
-	return rooms, nil
+	o.left.mu.Lock()
+	o.left.rooms = rooms
+	o.left.mu.Unlock()
+	return nil
 }

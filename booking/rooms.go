@@ -148,6 +148,40 @@ func (rs *Rooms) Change(ctx context.Context, actor, id string, c RoomChange) (Ro
 	return after, nil
 }
 
+// One statement, so one transaction: a room never opens without a line in the
+// audit log. SKIP LOCKED leaves a room that another process opens, or an
+// operator changes, at this moment to whoever has it, or to the next turn.
+const sqlOpenDue = `
+	WITH due AS (
+		SELECT room_id, state, version FROM room
+		 WHERE state = 'scheduled' AND opens_at <= clock_timestamp()
+		 ORDER BY room_id FOR UPDATE SKIP LOCKED
+	), opened AS (
+		UPDATE room r SET state = 'open', updated_at = clock_timestamp(),
+		       version = GREATEST(r.version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+		  FROM due WHERE r.room_id = due.room_id
+		RETURNING r.room_id, due.state AS was, due.version AS was_version, r.state, r.version, r.rate_per_minute, r.cap
+	), logged AS (
+		INSERT INTO audit_log (actor, action, subject, detail)
+		SELECT 'schedule', 'room.change', 'room:' || room_id, jsonb_build_object(
+			'before', jsonb_build_object('state', was, 'ratePerMinute', rate_per_minute, 'cap', cap, 'version', was_version),
+			'after', jsonb_build_object('state', state, 'ratePerMinute', rate_per_minute, 'cap', cap, 'version', version))
+		  FROM opened
+	)
+	SELECT room_id FROM opened ORDER BY room_id`
+
+// OpenDue opens the scheduled rooms whose opening has come, by the database's
+// clock, and answers their ids; the audit log names "schedule" as the actor. Any
+// number of processes may call it as often as they like: a room opens once.
+func (rs *Rooms) OpenDue(ctx context.Context) ([]string, error) {
+	rows, _ := rs.pool.Query(ctx, sqlOpenDue)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("booking: open rooms that are due: %w", err)
+	}
+	return ids, nil
+}
+
 func saveRoom(ctx context.Context, tx pgx.Tx, actor string, before Room, after *Room) error {
 	err := tx.QueryRow(ctx, `
 		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4,

@@ -148,3 +148,72 @@ func TestRoomChangesRace(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// A room opens when its time has come, once, whoever looks and however many.
+func TestRoomsOpenOnSchedule(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool, rooms := aRoom(t, "paused")
+	for id, row := range map[string][2]string{
+		"due-a": {"scheduled", "-1 second"}, "due-b": {"scheduled", "-1 day"},
+		"early": {"scheduled", "1 hour"}, "closed-before": {"closed", "-1 second"}, "gathering": {"gathering", "-1 second"},
+	} {
+		if _, err := pool.Exec(ctx, `INSERT INTO room (room_id, title, state, rate_per_minute, cap, opens_at)
+			VALUES ($1, 'T', $2, 60, 10, clock_timestamp() + $3::text::interval)`, id, row[0], row[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(ctx, `INSERT INTO room (room_id, title, state, rate_per_minute, cap) VALUES ('no-time', 'T', 'scheduled', 60, 10)`); err != nil {
+		t.Fatal(err)
+	}
+	before, err := rooms.Get(ctx, "due-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const processes = 8
+	gate := make(chan struct{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var opened []string
+	for range processes {
+		wg.Go(func() {
+			<-gate
+			ids, err := rooms.OpenDue(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			opened = append(opened, ids...)
+		})
+	}
+	close(gate)
+	wg.Wait()
+	slices.Sort(opened)
+	if got := strings.Join(opened, " "); got != "due-a due-b" {
+		t.Errorf("opened %q", got)
+	}
+	all, err := rooms.List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, r := range all {
+		states = append(states, r.ID+" "+r.State)
+		if r.ID == "due-a" && r.Version <= before.Version {
+			t.Errorf("version %d after %d: the edges would not learn it", r.Version, before.Version)
+		}
+	}
+	if got, want := strings.Join(states, ", "), "closed-before closed, due-a open, due-b open, early scheduled, gathering gathering, hall paused, no-time scheduled"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	rows, _ := pool.Query(ctx, `SELECT actor || ' ' || action || ' ' || subject || ' ' || (detail->'before'->>'state') || '>' || (detail->'after'->>'state')
+		FROM audit_log ORDER BY subject`)
+	log, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if got, want := strings.Join(log, "; "), "schedule room.change room:due-a scheduled>open; schedule room.change room:due-b scheduled>open"; err != nil || got != want {
+		t.Errorf("audit log %q, %v", got, err)
+	}
+	if ids, err := rooms.OpenDue(ctx); err != nil || len(ids) > 0 {
+		t.Errorf("again: %v, %v", ids, err)
+	}
+}

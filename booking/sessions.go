@@ -79,14 +79,9 @@ const (
 // A bound pass without its binding is ErrBindingRequired; ErrPassInvalid,
 // ErrPassExpired and ErrSessionEnded (exchanged, and over since) say the rest.
 func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCookie string) (s Session, created bool, err error) {
-	claims, err := o.opts.Verifier.Verify(passToken)
-	switch {
-	case errors.Is(err, pass.ErrExpired):
-		return Session{}, false, fmt.Errorf("%w: %w", ErrPassExpired, err)
-	case errors.Is(err, pass.ErrNoKeys):
-		return Session{}, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case err != nil:
-		return Session{}, false, fmt.Errorf("%w: %w", ErrPassInvalid, err)
+	claims, err := o.verifyPass(passToken)
+	if err != nil {
+		return Session{}, false, err
 	}
 	if !claims.Bound(binding) {
 		// The session's own cookie proves the browser as well, but only after the fact.
@@ -110,6 +105,27 @@ func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCoo
 	}
 	s, err = o.oldSession(ctx, claims, sessionCookie, tag.RowsAffected() == 1 || claims.BindingHash != "")
 	return s, tag.RowsAffected() == 1, err
+}
+
+// PassRoom tells which room a pass is for and changes nothing: what may refuse a
+// call because of the room must do so before the pass is used up. Errors:
+// ErrPassInvalid, ErrPassExpired, ErrUnavailable.
+func (o *Office) PassRoom(passToken string) (string, error) {
+	claims, err := o.verifyPass(passToken)
+	return claims.Room, err
+}
+
+func (o *Office) verifyPass(token string) (pass.Claims, error) {
+	claims, err := o.opts.Verifier.Verify(token)
+	switch {
+	case errors.Is(err, pass.ErrExpired):
+		return claims, fmt.Errorf("%w: %w", ErrPassExpired, err)
+	case errors.Is(err, pass.ErrNoKeys):
+		return claims, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case err != nil:
+		return claims, fmt.Errorf("%w: %w", ErrPassInvalid, err)
+	}
+	return claims, nil
 }
 
 // oldSession finds the session a pass was exchanged for. Unless proven, the

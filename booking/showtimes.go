@@ -30,6 +30,9 @@ type Showtime struct {
 	MaxPerCustomer               int // 0: no limit
 	HoldTime                     time.Duration
 	PriceClasses                 []PriceClass // dearest first
+	// sectionCost is how much worse than the best a section is for who asks for the
+	// best seats anywhere; nil in a list.
+	sectionCost map[string]float64
 }
 
 // price finds the amount of a class.

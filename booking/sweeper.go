@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"usher/admission/pass"
 )
 
@@ -38,13 +40,15 @@ const (
 		UPDATE hold h SET state = 'EXPIRED' FROM due
 		 WHERE h.showtime_id = due.showtime_id AND h.hold_id = due.hold_id`
 
-	// $1 and $2 as in sqlLivesUntil.
+	// Two statements: the second has a snapshot from after the locks, and so sees the
+	// hold of a take that was under way at the first. $1 and $2 as in sqlLivesUntil.
+	sqlDueSessions = `
+		SELECT s.session_id::text FROM session s
+		 WHERE s.ended_at IS NULL AND s.expires_at <= now() AND ` + sqlLivesUntil + ` <= now()
+		 LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED`
 	sqlSweepSessions = `
-		UPDATE session SET ended_at = clock_timestamp(), end_reason = 'expired'
-		 WHERE session_id IN (
-		       SELECT s.session_id FROM session s
-		        WHERE s.ended_at IS NULL AND s.expires_at <= now() AND ` + sqlLivesUntil + ` <= now()
-		        LIMIT $3 FOR UPDATE SKIP LOCKED)`
+		UPDATE session s SET ended_at = clock_timestamp(), end_reason = 'expired'
+		 WHERE s.session_id = ANY($3::text[]::uuid[]) AND s.ended_at IS NULL AND ` + sqlLivesUntil + ` <= now()`
 )
 
 func (o *Office) sweepLoop(ctx context.Context) error {
@@ -77,14 +81,30 @@ func (o *Office) Sweep(ctx context.Context) (holds, sessions int64, err error) {
 		}
 	}
 	for {
-		tag, err := o.pool.Exec(ctx, sqlSweepSessions,
-			int(pass.LongestSession/time.Second), int(sessionMargin/time.Second), sweepBatch)
+		due, ended, err := o.sweepSessions(ctx)
 		if err != nil {
 			return holds, sessions, fmt.Errorf("booking: sweep sessions: %w", err)
 		}
-		sessions += tag.RowsAffected()
-		if tag.RowsAffected() < sweepBatch {
+		sessions += ended
+		if due < sweepBatch {
 			return holds, sessions, nil
 		}
 	}
+}
+
+// sweepSessions ends one batch of those whose time is over; due counts also those
+// that turned out to live on.
+func (o *Office) sweepSessions(ctx context.Context) (due int, ended int64, err error) {
+	longest, margin := int(pass.LongestSession/time.Second), int(sessionMargin/time.Second)
+	err = InTx(ctx, o.pool, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, sqlDueSessions, longest, margin, sweepBatch)
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if due = len(ids); err != nil || due == 0 {
+			return err
+		}
+		tag, err := tx.Exec(ctx, sqlSweepSessions, longest, margin, ids)
+		ended = tag.RowsAffected()
+		return err
+	})
+	return due, ended, err
 }

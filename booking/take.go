@@ -46,9 +46,11 @@ type takeRequest struct {
 
 // takeResult is what one step decided about one request.
 type takeResult struct {
-	outcome    string // one of those take.sql lists
-	hold       Hold   // of take, same and replay
-	lost       []string
+	outcome    string   // one of those take.sql lists
+	hold       Hold     // of take, same and replay
+	lost       []string // of taken: others have them; of gone: there are no such seats any more
+	yours      []string // of taken: the same customer holds them, under yourHold
+	yourHold   string
 	held, sold int
 	retryAfter time.Duration
 	err        error // set: the step failed, outcome is ""
@@ -105,7 +107,7 @@ func readTake(br pgx.BatchResults, requests []*takeRequest) ([]takeResult, error
 		var r takeResult
 		var retryMS int64
 		if err := rows.Scan(&idx, &r.outcome, &r.lost, &r.held, &r.sold, &retryMS, &r.hold.ID, &r.hold.SessionID,
-			&r.hold.Seats, &r.hold.Amount, &r.hold.Currency, &r.hold.State, &r.hold.ExpiresAt, &seconds); err != nil {
+			&r.hold.Seats, &r.hold.Amount, &r.hold.Currency, &r.hold.State, &r.hold.ExpiresAt, &seconds, &r.yours, &r.yourHold); err != nil {
 			rows.Close()
 			return nil, err
 		}

@@ -18,20 +18,27 @@
 --   replay   the key has made a hold before (the hold is returned)
 --   reused   the key has made a hold for another request
 --   session  the session has ended
---   taken    seats in `lost` are held or sold
+--   gone     the showtime no longer has the seats in `lost`
+--   taken    seats in `lost` are others' or sold, those in `yours` this customer holds
 --   limit    the customer's limit does not allow it (held, sold)
 --   rate     too many takes this minute (retry_ms)
---   locked   a stranger's transaction has a seat's row: nobody can say yet
+--   locked   a stranger's transaction has a seat's row or is ending the session:
+--            nobody can say yet
 WITH clock AS MATERIALIZED (
     -- One instant for the whole step, read after the wait for the limit rows.
     SELECT clock_timestamp() AS t
 ), req AS MATERIALIZED (
     SELECT ord::int AS idx, hold_id::uuid AS hold_id, showtime_id, scope_id, customer_id, session_id::uuid AS session_id,
-           seat_count, amount, currency, hold_seconds, max_customer, NULLIF(key, '') AS key, hash
+           seat_count, amount, currency, hold_seconds, max_customer, NULLIF(key, '') AS key, hash, v.here
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::bigint[], $8::text[],
                   $9::int[], $10::int[], $11::text[], $12::text[]) WITH ORDINALITY
            AS r(hold_id, showtime_id, scope_id, customer_id, session_id, seat_count, amount, currency,
                 hold_seconds, max_customer, key, hash, ord)
+      -- Until COMMIT nobody ends the session under its new hold, and one that is
+      -- being ended is not waited for: who ends it may wait for our limit row.
+      LEFT JOIN LATERAL (SELECT true AS here FROM session
+                          WHERE session_id = r.session_id::uuid AND ended_at IS NULL
+                            FOR SHARE SKIP LOCKED) v ON true
 ), want AS MATERIALIZED (
     SELECT * FROM unnest($13::int[], $14::text[], $15::text[]) AS w(idx, showtime_id, seat_code)
      ORDER BY showtime_id, seat_code
@@ -48,15 +55,23 @@ WITH clock AS MATERIALIZED (
     -- The request's columns are carried along, here and below: a join of two lists
     -- of this step is planned as a nested loop, 16,000 comparisons for 128 requests.
     SELECT r.*, count(s.seat_code) AS seen,
-           array_agg(s.seat_code ORDER BY s.seat_code) FILTER (WHERE NOT s.free) AS lost,
-           count(*) FILTER (WHERE NOT s.free AND s.status = 'HELD' AND s.holder = r.customer_id) AS mine,
+           array_agg(s.seat_code ORDER BY s.seat_code)
+             FILTER (WHERE NOT s.free AND (s.status = 'HELD' AND s.holder = r.customer_id) IS NOT TRUE) AS lost,
+           array_agg(s.seat_code ORDER BY s.seat_code)
+             FILTER (WHERE NOT s.free AND s.status = 'HELD' AND s.holder = r.customer_id) AS yours,
+           min(s.hold::text) FILTER (WHERE NOT s.free AND s.status = 'HELD' AND s.holder = r.customer_id) AS your_hold,
            min(s.hold::text) FILTER (WHERE NOT s.free) AS first_hold,
            max(s.hold::text) FILTER (WHERE NOT s.free) AS last_hold
       FROM req r LEFT JOIN seat s USING (idx)
      GROUP BY r.idx, r.hold_id, r.showtime_id, r.scope_id, r.customer_id, r.session_id, r.seat_count, r.amount,
-              r.currency, r.hold_seconds, r.max_customer, r.key, r.hash
+              r.currency, r.hold_seconds, r.max_customer, r.key, r.hash, r.here
 ), judged AS MATERIALIZED (
     SELECT r.*, clock.t, old.hold_id AS old_hold, old.request_hash AS old_hash,
+           -- Not returned is a seat that is locked, and one that is not there.
+           CASE WHEN r.seen < r.seat_count THEN
+             (SELECT array_agg(w.seat_code ORDER BY w.seat_code) FROM want w
+               WHERE w.idx = r.idx AND NOT EXISTS (SELECT FROM show_seat q
+                     WHERE q.showtime_id = w.showtime_id AND q.seat_code = w.seat_code)) END AS missing,
            own.hold_id AS own_hold, lim.window_start, lim.takes, l.held, l.sold,
            EXISTS (SELECT FROM session v WHERE v.session_id = r.session_id AND v.ended_at IS NULL
                       AND v.created_at + make_interval(secs => $17::int) > clock.t
@@ -70,7 +85,7 @@ WITH clock AS MATERIALIZED (
                           WHERE h.showtime_id = r.showtime_id AND h.customer_id = r.customer_id
                             AND h.idempotency_key = r.key LIMIT 1) old ON true
       LEFT JOIN LATERAL (SELECT hold_id FROM hold h
-                          WHERE r.mine = r.seat_count AND r.first_hold = r.last_hold
+                          WHERE cardinality(r.yours) = r.seat_count AND r.first_hold = r.last_hold
                             AND h.showtime_id || '' = r.showtime_id AND h.hold_id = r.first_hold::uuid
                             AND h.seat_count = r.seat_count LIMIT 1) own ON true
       CROSS JOIN LATERAL (SELECT
@@ -88,10 +103,11 @@ WITH clock AS MATERIALIZED (
            WHEN old_hold IS NOT NULL AND old_hash <> hash THEN 'reused'
            WHEN old_hold IS NOT NULL THEN 'replay'
            WHEN own_hold IS NOT NULL THEN 'same'
-           WHEN lost IS NOT NULL THEN 'taken'
+           WHEN missing IS NOT NULL THEN 'gone'
+           WHEN lost IS NOT NULL OR yours IS NOT NULL THEN 'taken'
            WHEN max_customer > 0 AND held + sold + seat_count > max_customer THEN 'limit'
            WHEN $16::int > 0 AND takes >= $16 AND window_start > t - interval '1 minute' THEN 'rate'
-           WHEN seen < seat_count THEN 'locked'
+           WHEN seen < seat_count OR here IS NULL THEN 'locked'
            ELSE 'take' END AS outcome
       FROM judged
 ), took AS (
@@ -120,13 +136,14 @@ WITH clock AS MATERIALIZED (
       FROM decided d
      WHERE d.outcome = 'take' AND c.scope_id = d.scope_id AND c.customer_id = d.customer_id
 )
-SELECT d.idx, d.outcome, COALESCE(d.lost, '{}'), d.held::int, d.sold::int,
+SELECT d.idx, d.outcome, COALESCE(CASE d.outcome WHEN 'gone' THEN d.missing ELSE d.lost END, '{}'), d.held::int, d.sold::int,
        GREATEST(0, ceil(extract(epoch FROM d.window_start + interval '1 minute' - d.t) * 1000))::bigint AS retry_ms,
        COALESCE(h.hold_id, d.hold_id)::text, COALESCE(h.session_id, d.session_id)::text, h.seats,
        COALESCE(h.amount, d.amount), COALESCE(h.currency, d.currency),
        CASE WHEN h.state IS NULL THEN 'OPEN'
             WHEN h.state IN ('OPEN', 'PAYING') AND h.expires_at <= d.t THEN 'EXPIRED' ELSE h.state END,
-       COALESCE(h.expires_at, d.t + make_interval(secs => d.hold_seconds)), d.hold_seconds
+       COALESCE(h.expires_at, d.t + make_interval(secs => d.hold_seconds)), d.hold_seconds,
+       COALESCE(d.yours, '{}'), COALESCE(d.your_hold, '')
   FROM decided d
   LEFT JOIN LATERAL (SELECT * FROM hold h
                       WHERE h.showtime_id || '' = d.showtime_id

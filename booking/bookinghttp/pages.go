@@ -4,6 +4,8 @@ import (
 	"embed"
 	"errors"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -68,16 +70,23 @@ func placeOf(text *pagehttp.Text, at time.Time, zone, venue, city string) place 
 }
 
 // enterView explains what to do without a session; the POST is the API's.
-type enterView struct{ LineURL, Title string }
+type enterView struct {
+	LineURL, Title string
+	Why            string // one of enterReasons, or ""
+}
 
 func (p *pages) enterPage(c *fiber.Ctx) error {
-	room := c.Query("room")
+	room := strings.Clone(c.Query("room"))
 	if sess, err := p.session(c); err == nil && (room == "" || room == sess.Room) {
 		return c.Redirect("/book/"+url.PathEscape(sess.Room), fiber.StatusSeeOther)
 	}
 	ctx, cancel := p.within()
 	defer cancel()
-	view := enterView{LineURL: p.opts.EdgeURL + "/"}
+	why := strings.Clone(c.Query("why"))
+	if !slices.Contains(enterReasons, why) {
+		why = ""
+	}
+	view := enterView{LineURL: p.opts.EdgeURL + "/", Why: why}
 	if room != "" {
 		shows, err := p.office.Showtimes(ctx, room)
 		if err != nil {
@@ -86,7 +95,7 @@ func (p *pages) enterPage(c *fiber.Ctx) error {
 		if len(shows) == 0 {
 			return p.missing(c)
 		}
-		view = enterView{LineURL: p.lineURL(room), Title: shows[0].Title}
+		view = enterView{LineURL: p.lineURL(room), Title: shows[0].Title, Why: why}
 	}
 	return p.kit.Render(c, pagehttp.View{Page: "enter", Data: view})
 }

@@ -62,7 +62,7 @@ func (p *pages) bookingPage(c *fiber.Ctx) error {
 	}
 	ctx, cancel := p.within()
 	defer cancel()
-	b, err := p.desk.Booking(ctx, sess, c.Params("booking"))
+	b, err := p.desk.Booking(ctx, sess, strings.Clone(c.Params("booking")))
 	if errors.Is(err, payment.ErrUnknownBooking) {
 		return p.missing(c)
 	}

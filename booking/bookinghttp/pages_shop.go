@@ -2,6 +2,7 @@ package bookinghttp
 
 import (
 	"net/url"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -43,7 +44,7 @@ var scriptMessages = []string{"section.", "list.", "standing.", "tray.", "best."
 func (p *pages) book(c *fiber.Ctx) error {
 	ctx, cancel := p.within()
 	defer cancel()
-	shows, err := p.office.Showtimes(ctx, c.Params("room"))
+	shows, err := p.office.Showtimes(ctx, strings.Clone(c.Params("room")))
 	if err != nil {
 		return p.fail(err)
 	}

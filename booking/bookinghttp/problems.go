@@ -51,7 +51,7 @@ var problems = []problemRow{
 	{is: booking.ErrKeyRequired, problem: basehttp.ErrIdempotencyKey},
 	{is: booking.ErrKeyReused, problem: problem(422, "idempotency-key-reused", "The Idempotency-Key was used for another request")},
 
-	{is: booking.ErrSeatsUnavailable, problem: problem(409, "seats-unavailable", "Some of the seats are taken"), more: namedSeats},
+	{is: booking.ErrSeatsUnavailable, problem: problem(409, "seats-unavailable", "Some of the seats are taken"), more: lostSeats},
 	{is: booking.ErrSoldOut, problem: problem(409, "sold-out", "Everything is sold")},
 	{is: booking.ErrNoneFree, problem: problem(409, "none-free-now", "Nothing that fits is free at the moment"), more: noneFree},
 	{is: booking.ErrTicketLimit, problem: problem(409, "ticket-limit", "The limit of tickets per customer is reached"), more: ticketLimit},
@@ -93,12 +93,31 @@ func tryAgainSoon(p *basehttp.Problem, _ error) *basehttp.Problem {
 	return p.After(time.Duration(1+rand.IntN(3)) * time.Second)
 }
 
+// lostSeats tells apart what others have and what the fan holds already: the
+// latter is not lost, and its hold is the way to it.
+func lostSeats(p *basehttp.Problem, err error) *basehttp.Problem {
+	var e *booking.SeatsError
+	if !errors.As(err, &e) || len(e.Yours) == 0 {
+		return namedSeats(p, err)
+	}
+	p = namedSeats(p, err).With("yours", e.Yours).With("holdId", e.HoldID)
+	if len(e.Seats) == 0 {
+		c := *p
+		c.Title = "You already hold some of these seats"
+		return &c
+	}
+	return p
+}
+
 func namedSeats(p *basehttp.Problem, err error) *basehttp.Problem {
 	var e *booking.SeatsError
 	if !errors.As(err, &e) {
 		return p
 	}
 	seats := e.Seats
+	if seats == nil {
+		seats = []string{}
+	}
 	if len(seats) > 100 { // a stranger's list is not echoed whole
 		seats = seats[:100]
 	}
@@ -117,6 +136,9 @@ func noneFree(p *basehttp.Problem, err error) *basehttp.Problem {
 	var e *booking.NoneFreeError
 	if !errors.As(err, &e) {
 		return p
+	}
+	if e.Section != "" {
+		p = p.With("section", e.Section)
 	}
 	return p.Detailf("%d are left there, at most %d side by side; %d are held by others and may come back.", e.Left, e.Largest, e.Held).
 		With("left", e.Left).With("largestBlock", e.Largest).With("held", e.Held)

@@ -24,7 +24,8 @@ type Options struct {
 	// AllowedOrigins are the origins whose pages may call the API for a room; nil
 	// or an empty answer allows none but this listener's own.
 	AllowedOrigins func(room string) []string
-	// OperatorAuth tells who bears token and whether they have role.
+	// OperatorAuth tells who bears token and whether they have role; every operator
+	// has the role "viewer", which tells them from strangers.
 	OperatorAuth func(token, role string) (actor string, ok bool)
 	// SecureCookies marks the session cookie Secure; set it wherever PublicURL is https.
 	SecureCookies bool

@@ -1,7 +1,11 @@
 package bookinghttp
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,14 +46,19 @@ func (s *Server) openSession(c *fiber.Ctx) error {
 	if err := basehttp.DecodeJSON(c, &body, false); err != nil {
 		return err
 	}
+	// Before the exchange: a refusal after it would leave the fan with a used pass.
+	room, err := s.office.PassRoom(body.Pass)
+	if err != nil {
+		return s.fail(err)
+	}
+	if err := s.originFits(c, room); err != nil {
+		return err
+	}
 	ctx, cancel := s.within()
 	defer cancel()
 	sess, created, err := s.office.OpenSession(ctx, body.Pass, body.Binding, s.token(c))
 	if err != nil {
 		return s.fail(err)
-	}
-	if err := s.originFits(c, sess.Room); err != nil {
-		return err
 	}
 	s.setCookie(c, sess.Token)
 	c.Set(fiber.HeaderCacheControl, "no-store")
@@ -64,17 +73,67 @@ func (s *Server) enter(c *fiber.Ctx) error {
 	if err := s.fromWaitingPage(c); err != nil {
 		return err
 	}
-	// Copies: form values live only as long as the handler.
-	passToken, binding := strings.Clone(c.FormValue("pass")), strings.Clone(c.FormValue("binding"))
+	field, err := basehttp.Form(c)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := s.within()
 	defer cancel()
-	sess, _, err := s.office.OpenSession(ctx, passToken, binding, c.Cookies(SessionCookie))
+	sess, _, err := s.office.OpenSession(ctx, field("pass"), field("binding"), strings.Clone(c.Cookies(SessionCookie)))
 	if err != nil {
-		return s.fail(err)
+		return s.notEntered(c, field("pass"), err)
 	}
 	s.setCookie(c, sess.Token)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Redirect("/book/"+url.PathEscape(sess.Room), fiber.StatusSeeOther)
+}
+
+// enterReasons are the refusals of a pass that the page /enter has words for.
+var enterReasons = []string{"pass-expired", "pass-already-used", "binding-required", "session-ended", "pass-invalid"}
+
+// notEntered sends a browser whose pass was refused to the page that says why and
+// leads back to the line; who asks for JSON gets the problem. What has no problem
+// stays an error: it is a fault of ours.
+func (s *Server) notEntered(c *fiber.Ctx, passToken string, err error) error {
+	err = s.fail(err)
+	var p *basehttp.Problem
+	accept := c.Get(fiber.HeaderAccept)
+	if !errors.As(err, &p) || strings.Contains(accept, "json") && !strings.Contains(accept, fiber.MIMETextHTML) {
+		return err
+	}
+	if p.Status >= fiber.StatusInternalServerError {
+		s.log.Warn("a fan could not be let in", "problem", p.Slug, "err", err)
+	}
+	query := url.Values{}
+	if room := claimedRoom(passToken); room != "" {
+		query.Set("room", room)
+	}
+	if slices.Contains(enterReasons, p.Slug) {
+		query.Set("why", p.Slug)
+	}
+	to := "/enter"
+	if len(query) > 0 {
+		to += "?" + query.Encode()
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return c.Redirect(to, fiber.StatusSeeOther)
+}
+
+// claimedRoom is the room a pass names, "" when it cannot be read. Nothing is
+// proven by it: it only chooses which room's page tells of the refusal.
+func claimedRoom(passToken string) string {
+	parts := strings.Split(passToken, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	var claims struct {
+		Room string `json:"room"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(raw, &claims) != nil || !booking.ValidID(claims.Room) {
+		return ""
+	}
+	return claims.Room
 }
 
 func (s *Server) readSession(c *fiber.Ctx) error {
@@ -96,7 +155,7 @@ func (s *Server) endSession(c *fiber.Ctx) error {
 	if err := s.office.EndSession(ctx, sess); err != nil {
 		return s.fail(err)
 	}
-	s.clearCookie(c)
+	// The cookie stays: for a day it still reads this fan's own bookings.
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
@@ -139,13 +198,6 @@ func (s *Server) reader(c *fiber.Ctx) (booking.Session, error) {
 func (s *Server) setCookie(c *fiber.Ctx, token string) {
 	c.Cookie(&fiber.Cookie{
 		Name: SessionCookie, Value: token, Path: "/", MaxAge: int(cookieLife / time.Second),
-		HTTPOnly: true, Secure: s.opts.SecureCookies, SameSite: fiber.CookieSameSiteLaxMode,
-	})
-}
-
-func (s *Server) clearCookie(c *fiber.Ctx) {
-	c.Cookie(&fiber.Cookie{
-		Name: SessionCookie, Path: "/", Expires: time.Unix(1, 0),
 		HTTPOnly: true, Secure: s.opts.SecureCookies, SameSite: fiber.CookieSameSiteLaxMode,
 	})
 }

@@ -38,8 +38,8 @@ func TestASessionOverHTTP(t *testing.T) {
 	h.do("GET", "/v1/session", nil, me...).want(200, "")
 	gone := h.do("DELETE", "/v1/session", nil, me...)
 	gone.want(204, "")
-	if !strings.Contains(gone.header.Get("Set-Cookie"), SessionCookie+"=;") {
-		t.Errorf("the cookie stays: %q", gone.header.Get("Set-Cookie"))
+	if got := gone.header.Get("Set-Cookie"); got != "" {
+		t.Errorf("the cookie, which still reads this fan's bookings, is touched: %q", got)
 	}
 	h.do("POST", "/v1/showtimes/show/holds", map[string]any{"seats": []string{"A1"}}, me...).want(401, "session-ended")
 	if r := h.do("GET", "/v1/session", nil, me...); r.status != 200 || r.doc()["ended"] != true {
@@ -61,6 +61,58 @@ func TestEnterTakesAFormFromTheWaitingPageOnly(t *testing.T) {
 		if r.status != 303 || r.header.Get("Location") != "/book/room" || !strings.Contains(r.header.Get("Set-Cookie"), SessionCookie+"=") {
 			t.Errorf("%v: %d to %q, cookie %q", headers, r.status, r.header.Get("Location"), r.header.Get("Set-Cookie"))
 		}
+	}
+}
+
+// A refused exchange must leave the pass as it was.
+func TestARefusedOriginDoesNotUseUpThePass(t *testing.T) {
+	t.Parallel()
+	h := open(t, bookingtest.Hall{})
+	body := map[string]any{"pass": h.pass("j", "ann", "")}
+	h.do("POST", "/v1/sessions", body, "Origin", "https://evil.test").want(403, "origin-not-allowed")
+	h.do("POST", "/v1/sessions", body).want(201, "")
+}
+
+func TestEnterReadsTheFormAlone(t *testing.T) {
+	t.Parallel()
+	h := open(t, bookingtest.Hall{})
+	token := h.pass("j", "ann", "")
+	json := []string{"Accept", "application/json", "Content-Type"}
+	h.do("POST", "/enter?pass="+token, "", append(json, "application/x-www-form-urlencoded")...).want(401, "pass-invalid")
+	part := "--b\r\nContent-Disposition: form-data; name=\"pass\"\r\n\r\n" + token + "\r\n--b--\r\n"
+	h.do("POST", "/enter", part, append(json, "multipart/form-data; boundary=b")...).want(415, "unsupported-media-type")
+	h.do("POST", "/enter", "x", append(json, "application/x-www-form-urlencoded", "Content-Encoding", "gzip")...).want(415, "unsupported-media-type")
+	h.do("POST", "/v1/sessions", map[string]any{"pass": token}).want(201, "")
+}
+
+func TestABrowserThatMayNotEnterIsToldWhyOnAPage(t *testing.T) {
+	t.Parallel()
+	h := open(t, bookingtest.Hall{})
+	post := func(token, accept string) reply {
+		return h.do("POST", "/enter", url.Values{"pass": {token}}.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Accept", accept)
+	}
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	bound, used := h.pass("bound", "ann", pass.HashBinding("secret")), h.pass("used", "bob", "")
+	post(used, browser)
+	for _, c := range []struct{ token, to, slug string }{
+		{bound, "/enter?room=room&why=binding-required", "binding-required"},
+		{used, "/enter?room=room&why=pass-already-used", "pass-already-used"},
+		{"nonsense", "/enter?why=pass-invalid", "pass-invalid"},
+	} {
+		r := post(c.token, browser)
+		if r.status != 303 || r.header.Get("Location") != c.to {
+			t.Errorf("%s: %d to %q", c.slug, r.status, r.header.Get("Location"))
+		}
+		if r = post(c.token, "application/json"); r.problem() != c.slug {
+			t.Errorf("%s as JSON: %d %s", c.slug, r.status, r.body)
+		}
+		page := h.do("GET", c.to, nil)
+		if page.status != 200 || !strings.Contains(string(page.body), `class="banner warn"`) {
+			t.Errorf("GET %s: %d, and no reason", c.to, page.status)
+		}
+	}
+	if r := h.do("GET", "/enter?why=because", nil); r.status != 200 || strings.Contains(string(r.body), `class="banner warn"`) {
+		t.Errorf("a reason of a stranger's: %d", r.status)
 	}
 }
 

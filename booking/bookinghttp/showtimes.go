@@ -68,6 +68,9 @@ func docOf(st booking.Showtime) showtimeDoc {
 
 func (s *Server) listShowtimes(c *fiber.Ctx) error {
 	room := strings.Clone(c.Query("room"))
+	if room != "" && !booking.ValidID(room) {
+		return s.fail(booking.ErrUnknownRoom)
+	}
 	ctx, cancel := s.within()
 	defer cancel()
 	list, err := s.office.Showtimes(ctx, room)

@@ -5,7 +5,10 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"usher/booking/bookingtest"
 )
@@ -49,6 +52,79 @@ func TestShowtimesAreListed(t *testing.T) {
 	h.do("GET", "/v1/showtimes/show", nil).want(200, "")
 	h.do("GET", "/v1/showtimes/nothing", nil).want(404, "unknown-showtime")
 	h.do("GET", "/v1/showtimes/nothing/seats", nil).want(404, "unknown-showtime")
+}
+
+// Two rooms with names of one length, asked for over one connection: its buffer is
+// where both names lie, one after the other.
+func TestTwoRoomsOnOneConnection(t *testing.T) {
+	t.Parallel()
+	h := open(t, bookingtest.Hall{})
+	bookingtest.Seed(t, h.pool, bookingtest.Hall{Room: "hall", Event: "other", Showtime: "play"})
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	get := func(path string) (int, string) {
+		res, err := client.Get(h.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+	shows := map[string]string{"room": "show", "hall": "play"}
+	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); { // longer than a list is kept
+		for room, show := range shows {
+			for path, want := range map[string]string{
+				"/book/" + room: `"id":"` + show + `"`, "/v1/showtimes?room=" + room: `"id":"` + show + `"`, "/enter?room=" + room: "/rooms/" + room,
+			} {
+				if status, body := get(path); status != 200 || !strings.Contains(body, want) {
+					t.Fatalf("GET %s: %d without %s", path, status, want)
+				}
+			}
+		}
+		if status, _ := get("/v1/showtimes?room=owtimes"); status != 404 {
+			t.Fatalf("no such room: %d", status)
+		}
+	}
+}
+
+func TestIdsThatCanBeNobodysAreUnknown(t *testing.T) {
+	t.Parallel()
+	h := open(t, bookingtest.Hall{})
+	me := bearer(h.session("ann"))
+	for _, id := range []string{"%00", "%ff", "Room"} {
+		h.do("GET", "/v1/showtimes?room="+id, nil).want(404, "unknown-room")
+		h.do("GET", "/v1/showtimes/"+id, nil).want(404, "unknown-showtime")
+		h.do("GET", "/v1/showtimes/"+id+"/seats", nil).want(404, "unknown-showtime")
+		h.do("POST", "/v1/showtimes/"+id+"/holds", map[string]any{"seats": []string{"A1"}}, me...).want(404, "unknown-showtime")
+		h.do("GET", "/v1/holds/"+id, nil, me...).want(404, "unknown-hold")
+		for _, page := range []string{"/enter?room=" + id, "/book/" + id, "/book/room?showtime=" + id, "/bookings/" + id} {
+			if r := h.do("GET", page, nil); r.status != 404 {
+				t.Errorf("GET %s: %d", page, r.status)
+			}
+		}
+	}
+	h.do("POST", "/v1/showtimes/show/holds", map[string]any{"seats": []string{"\x00"}}, me...).want(400, "unknown-seat")
+	h.do("GET", "/v1/holds/urn:uuid:0192f0c1-2222-7333-8444-0123456789ab", nil, me...).want(404, "unknown-hold")
+}
+
+func TestAFanIsToldOfTheirOwnSeats(t *testing.T) {
+	t.Parallel()
+	h := open(t, bookingtest.Hall{})
+	me := bearer(h.session("ann"))
+	take := func(seats ...string) reply {
+		return h.do("POST", "/v1/showtimes/show/holds", map[string]any{"seats": seats}, me...)
+	}
+	first := take("H1")
+	r := take("H1", "H2")
+	r.want(409, "seats-unavailable")
+	if !strings.Contains(string(r.body), `"seats":[]`) || !strings.Contains(string(r.body), `"yours":["H1"]`) ||
+		r.text("holdId") != first.text("holdId") || !strings.Contains(r.text("title"), "already hold") {
+		t.Errorf("got %s", r.body)
+	}
 }
 
 func TestTheMapIsCachedByContentAndShowsAHoldAtOnce(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"usher/booking"
 )
 
 // Summary tells what an apply did, in order.
@@ -62,8 +64,8 @@ var errPlanned = errors.New("catalog: only planned")
 
 func run(ctx context.Context, pool *pgxpool.Pool, f File, actor string, keep bool) (Summary, error) {
 	var a applier
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		a = applier{ctx: ctx, tx: tx, file: f}
+	err := booking.InTx(ctx, pool, func(tx pgx.Tx) error {
+		a = applier{ctx: ctx, tx: tx, file: f, created: map[string]bool{}}
 		if err := a.all(); err != nil {
 			return err
 		}
@@ -87,17 +89,22 @@ type applier struct {
 	tx      pgx.Tx
 	file    File
 	summary Summary
+	created map[string]bool // rooms this apply has made
 	faults  Faults
 }
 
+// applyLock: two applies at once would each see half of the other's layouts.
+const applyLock = 7_305_911_203
+
+// all locks what others wait for as late as it can: rooms, which an operator pauses
+// and every session refers to, after everything else; showtimes by id, the order in
+// which those who lock seats of several go.
 func (a *applier) all() error {
-	// Two applies at once would each see half of the other's layouts.
-	const applyLock = 7_305_911_203
-	if _, err := a.tx.Exec(a.ctx, `SELECT pg_advisory_xact_lock($1)`, applyLock); err != nil {
+	if _, err := a.tx.Exec(a.ctx, sqlApplyLock, applyLock); err != nil {
 		return err
 	}
 	for _, r := range a.file.Rooms {
-		if err := a.room(r); err != nil {
+		if err := a.createRoom(r); err != nil {
 			return fmt.Errorf("room %s: %w", r.ID, err)
 		}
 	}
@@ -111,9 +118,20 @@ func (a *applier) all() error {
 			return fmt.Errorf("event %s: %w", e.ID, err)
 		}
 	}
+	if err := a.showtimes(); err != nil {
+		return err
+	}
 	if len(a.faults) > 0 {
 		return a.faults.sorted()
 	}
+	rest := a.summary.Changes
+	a.summary.Changes = nil
+	for _, r := range a.file.Rooms {
+		if err := a.changeRoom(r); err != nil {
+			return fmt.Errorf("room %s: %w", r.ID, err)
+		}
+	}
+	a.summary.Changes = append(a.summary.Changes, rest...) // rooms are told of first
 	return nil
 }
 
@@ -121,8 +139,7 @@ func (a *applier) audit(actor string) error {
 	if !a.summary.Changed() {
 		return nil
 	}
-	_, err := a.tx.Exec(a.ctx, `
-		INSERT INTO audit_log (actor, action, subject, detail) VALUES ($1, 'catalog.apply', $2, $3)`,
+	_, err := a.tx.Exec(a.ctx, sqlAudit,
 		actor, "file:"+a.file.Name, map[string]any{"digest": a.file.Digest, "changes": a.summary.Changes})
 	return err
 }

@@ -21,9 +21,7 @@ func (a *applier) showtime(e Event, v Venue, s Showtime) error {
 	}
 	// Locked before its seats, so that two changes of one showtime follow each other.
 	var was storedShowtime
-	err := a.tx.QueryRow(a.ctx, `
-		SELECT event_id, room_id, layout_id, scope_id, starts_at
-		  FROM showtime WHERE showtime_id = $1 FOR NO KEY UPDATE`, s.ID).
+	err := a.tx.QueryRow(a.ctx, sqlLockShowtime, s.ID).
 		Scan(&was.event, &was.room, &was.layout, &was.scope, &was.starts)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a.createShowtime(e, v, s, scope)
@@ -53,21 +51,18 @@ func (a *applier) showtime(e Event, v Venue, s Showtime) error {
 		return nil
 	}
 	a.note("changed", "showtime", s.ID, "%s", d)
-	_, err = a.tx.Exec(a.ctx, `
-		UPDATE showtime SET room_id = $2, layout_id = $3, scope_id = $4, starts_at = $5 WHERE showtime_id = $1`,
+	_, err = a.tx.Exec(a.ctx, sqlChangeShowtime,
 		s.ID, s.Room, v.LayoutID, scope, starts)
 	return err
 }
 
 func (a *applier) createShowtime(e Event, v Venue, s Showtime, scope string) error {
 	var now time.Time
-	if err := a.tx.QueryRow(a.ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+	if err := a.tx.QueryRow(a.ctx, sqlClock).Scan(&now); err != nil {
 		return err
 	}
 	starts := s.Starts.on(now, v.location)
-	if _, err := a.tx.Exec(a.ctx, `
-		INSERT INTO showtime (showtime_id, event_id, room_id, layout_id, scope_id, starts_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`, s.ID, e.ID, s.Room, v.LayoutID, scope, starts); err != nil {
+	if _, err := a.tx.Exec(a.ctx, sqlNewShowtime, s.ID, e.ID, s.Room, v.LayoutID, scope, starts); err != nil {
 		return err
 	}
 	n, err := a.addSeats(s.ID, v.LayoutID)
@@ -76,10 +71,7 @@ func (a *applier) createShowtime(e Event, v Venue, s Showtime, scope string) err
 }
 
 func (a *applier) addSeats(showtime, layout string) (int64, error) {
-	tag, err := a.tx.Exec(a.ctx, `
-		INSERT INTO show_seat (showtime_id, seat_code)
-		SELECT $1, seat_code FROM layout_seat WHERE layout_id = $2 ORDER BY seat_code
-		ON CONFLICT DO NOTHING`, showtime, layout)
+	tag, err := a.tx.Exec(a.ctx, sqlAddSeats, showtime, layout)
 	return tag.RowsAffected(), err
 }
 
@@ -94,11 +86,7 @@ func (a *applier) moveSeats(s Showtime, layout string) (string, error) {
 		a.refuse(s.Line, "showtimes."+s.ID, "these seats cannot be taken away: %s", naming(busy))
 		return "", nil
 	}
-	gone, err := a.tx.Exec(a.ctx, `
-		DELETE FROM show_seat q
-		 WHERE showtime_id = $1
-		   AND NOT EXISTS (SELECT 1 FROM layout_seat l WHERE l.layout_id = $2 AND l.seat_code = q.seat_code)`,
-		s.ID, layout)
+	gone, err := a.tx.Exec(a.ctx, sqlDropSeats, s.ID, layout)
 	if err != nil {
 		return "", err
 	}
@@ -109,16 +97,10 @@ func (a *applier) moveSeats(s Showtime, layout string) (string, error) {
 // busySeats locks the seats that are to go and names those somebody has. The look
 // comes in a second statement: one that waited for a lock has an old snapshot.
 func (a *applier) busySeats(showtime, layout string) ([]string, error) {
-	const going = ` FROM show_seat q
-		 WHERE showtime_id = $1
-		   AND NOT EXISTS (SELECT 1 FROM layout_seat l WHERE l.layout_id = $2 AND l.seat_code = q.seat_code)`
-	if _, err := a.tx.Exec(a.ctx, `SELECT 1`+going+` ORDER BY seat_code FOR UPDATE OF q`, showtime, layout); err != nil {
+	if _, err := a.tx.Exec(a.ctx, sqlLockGoing, showtime, layout); err != nil {
 		return nil, err
 	}
-	rows, _ := a.tx.Query(a.ctx, `
-		SELECT seat_code || CASE status WHEN 'BOOKED' THEN ' (booked)' ELSE ' (held)' END`+going+`
-		   AND (status = 'BOOKED' OR (status = 'HELD' AND hold_expires_at > clock_timestamp()))
-		 ORDER BY seat_code`, showtime, layout)
+	rows, _ := a.tx.Query(a.ctx, sqlBusyGoing, showtime, layout)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 

@@ -230,25 +230,81 @@ func TestTakeRacesRemoval(t *testing.T) {
 	}
 }
 
-func TestWhatCannotChangeOnceSold(t *testing.T) {
+// Every process carries both for a moment, and a take is not asked what it believes.
+func TestWhatCannotChangeOnceThereAreShowtimes(t *testing.T) {
 	t.Parallel()
 	pool := bookingtest.Pool(t)
 	mustApply(t, pool, text(t))
-	// Nobody has held anything yet: both may change.
-	mustApply(t, pool, text(t, "EUR", "USD", "limitScope: showtime", "limitScope: event"))
-	if got := one[string](t, pool, `SELECT scope_id FROM showtime`); got != "event:play" {
-		t.Errorf("scope is %s", got)
-	}
-	exec(t, pool, `INSERT INTO hold (showtime_id, hold_id, scope_id, customer_id, session_id, seats, seat_count, amount, currency, expires_at)
-		VALUES ('play-one', gen_random_uuid(), 'event:play', 'c', gen_random_uuid(), '{A1}', 1, 1, 'USD', now())`)
 	before := content(t, pool)
-	for _, f := range []File{text(t), text(t, "id: play\n", "id: other\n", "EUR", "USD", "limitScope: showtime", "limitScope: event")} {
+	for _, f := range []File{
+		text(t, "EUR", "USD"), text(t, "limitScope: showtime", "limitScope: event"),
+		text(t, "id: play\n", "id: other\n"), // the showtime is another event's
+	} {
 		if _, err := Apply(context.Background(), pool, f, "ann"); !errors.As(err, new(Faults)) {
-			t.Errorf("%s: %v", f.Events[0].ID, err)
+			t.Errorf("%s %s %s: %v", f.Events[0].ID, f.Events[0].Currency, f.Events[0].LimitScope, err)
 		}
 	}
 	if content(t, pool) != before {
 		t.Error("a refused file changed something")
+	}
+	exec(t, pool, `DELETE FROM show_seat; DELETE FROM showtime`)
+	mustApply(t, pool, text(t, "EUR", "USD", "limitScope: showtime", "limitScope: event"))
+	if got := one[string](t, pool, `SELECT scope_id FROM showtime`); got != "event:play" {
+		t.Errorf("scope is %s", got)
+	}
+}
+
+// An apply that waits for a fan's seats must keep nobody from coming in and no
+// operator from pausing the room.
+func TestAnApplyUnderWayDelaysNoRoom(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := bookingtest.Pool(t)
+	mustApply(t, pool, text(t))
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, `SELECT FROM show_seat WHERE seat_code = 'A4' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := Apply(ctx, pool, text(t, "seats: 1-4", "seats: 1-3", "cap: 10", "cap: 11"), "ann")
+		done <- err
+	}()
+	for one[int](t, pool, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`) == 0 {
+		select {
+		case err := <-done:
+			t.Fatalf("did not wait for the fan: %v", err)
+		default:
+		}
+	}
+	soon, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`SET LOCAL lock_timeout = '2s'`,
+		`INSERT INTO session (session_id, jti, room_id, place_id, customer_id, expires_at) VALUES (gen_random_uuid(), 'j', 'hall', 'p', 'c', now())`,
+		`UPDATE room SET state = 'paused', version = version + 1 WHERE room_id = 'hall'`,
+	} {
+		if _, err := soon.Exec(ctx, sql); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	if err := soon.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := one[string](t, pool, `SELECT state || ' ' || cap FROM room`); got != "paused 11" {
+		t.Errorf("the room is %s", got)
 	}
 }
 

@@ -8,13 +8,12 @@ import (
 
 func (a *applier) venue(v Venue) error {
 	var was Venue
-	err := a.tx.QueryRow(a.ctx, `SELECT name, city, timezone FROM venue WHERE venue_id = $1 FOR UPDATE`, v.ID).
+	err := a.tx.QueryRow(a.ctx, sqlLockVenue, v.ID).
 		Scan(&was.Name, &was.City, &was.Timezone)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		a.note("created", "venue", v.ID, "%s", v.Name)
-		_, err = a.tx.Exec(a.ctx, `
-			INSERT INTO venue (venue_id, name, city, timezone) VALUES ($1, $2, $3, $4)`,
+		_, err = a.tx.Exec(a.ctx, sqlNewVenue,
 			v.ID, v.Name, v.City, v.Timezone)
 	case err == nil:
 		d := differences("name", was.Name, v.Name, "city", was.City, v.City, "timezone", was.Timezone, v.Timezone)
@@ -23,8 +22,7 @@ func (a *applier) venue(v Venue) error {
 			break
 		}
 		a.note("changed", "venue", v.ID, "%s", d)
-		_, err = a.tx.Exec(a.ctx, `
-			UPDATE venue SET name = $2, city = $3, timezone = $4 WHERE venue_id = $1`,
+		_, err = a.tx.Exec(a.ctx, sqlChangeVenue,
 			v.ID, v.Name, v.City, v.Timezone)
 	}
 	if err != nil {
@@ -36,9 +34,7 @@ func (a *applier) venue(v Venue) error {
 // layout writes the venue's seats unless this very layout exists. It is never
 // changed, so the id alone tells.
 func (a *applier) layout(v Venue) error {
-	tag, err := a.tx.Exec(a.ctx, `
-		INSERT INTO layout (layout_id, venue_id, shape) VALUES ($1, $2, $3)
-		ON CONFLICT (layout_id) DO NOTHING`, v.LayoutID, v.ID, v.Shape)
+	tag, err := a.tx.Exec(a.ctx, sqlNewLayout, v.LayoutID, v.ID, v.Shape)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}

@@ -97,8 +97,9 @@
 // seats are inserted and on sale at once, free seats that are gone are deleted, and a
 // gone seat that is sold or under a living hold refuses the whole file by name.
 // Readers must therefore not assume that a showtime keeps its layout.
-// The currency and the limit scope of an event with holds or bookings cannot change,
-// nor can a showtime move to another event: money and counts already refer to them.
+// The currency and the limit scope of an event with showtimes cannot change, nor can a
+// showtime move to another event: every process keeps them for a moment, and a take
+// writes what it was told. A mistake before the sale is mended by another event.
 //
 // # Shape
 //

@@ -41,7 +41,7 @@ type ShowtimeInfo struct {
 	Seats, Free, Held, Booked int
 }
 
-const eventColumns = `
+const sqlEvents = `
 	SELECT e.event_id, e.title, e.kind, v.name, e.currency, count(s.showtime_id),
 	       COALESCE(min(s.starts_at), '0001-01-01T00:00:00Z'), COALESCE(max(s.starts_at), '0001-01-01T00:00:00Z'),
 	       e.subtitle, v.city, v.timezone, e.max_per_hold, COALESCE(e.max_per_customer, 0),
@@ -52,7 +52,7 @@ const eventColumns = `
 	 ORDER BY e.event_id`
 
 func events(ctx context.Context, pool *pgxpool.Pool, id string) ([]EventDetail, error) {
-	rows, _ := pool.Query(ctx, eventColumns, id)
+	rows, _ := pool.Query(ctx, sqlEvents, id)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (EventDetail, error) {
 		var e EventDetail
 		var seconds int
@@ -102,9 +102,7 @@ func Show(ctx context.Context, pool *pgxpool.Pool, id string) (EventDetail, erro
 }
 
 func prices(ctx context.Context, pool *pgxpool.Pool, event string) ([]Price, error) {
-	rows, _ := pool.Query(ctx, `
-		SELECT code, name, amount, color FROM price_class
-		 WHERE event_id = $1 ORDER BY amount DESC, code`, event)
+	rows, _ := pool.Query(ctx, sqlPrices, event)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Price, error) {
 		var p Price
 		return p, row.Scan(&p.Code, &p.Name, &p.Amount, &p.Color)
@@ -112,13 +110,7 @@ func prices(ctx context.Context, pool *pgxpool.Pool, event string) ([]Price, err
 }
 
 func showtimes(ctx context.Context, pool *pgxpool.Pool, event string) ([]ShowtimeInfo, error) {
-	rows, _ := pool.Query(ctx, `
-		SELECT s.showtime_id, s.room_id, s.layout_id, s.starts_at, count(q.seat_code),
-		       count(*) FILTER (WHERE q.status = 'HELD' AND q.hold_expires_at > clock_timestamp()),
-		       count(*) FILTER (WHERE q.status = 'BOOKED')
-		  FROM showtime s LEFT JOIN show_seat q USING (showtime_id)
-		 WHERE s.event_id = $1
-		 GROUP BY s.showtime_id ORDER BY s.starts_at, s.showtime_id`, event)
+	rows, _ := pool.Query(ctx, sqlEventShowtimes, event)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ShowtimeInfo, error) {
 		var s ShowtimeInfo
 		err := row.Scan(&s.ID, &s.Room, &s.Layout, &s.StartsAt, &s.Seats, &s.Held, &s.Booked)

@@ -3,7 +3,7 @@
 // again in place.
 (() => {
   'use strict';
-  const { data, t, byId, api, patiently, Refusal, store, newKey, announce, sleep } = window.Usher;
+  const { data, t, byId, checkout, unanswered, Refusal, store, announce, sleep } = window.Usher;
 
   // refresh asks for this page again and takes over what changed, so that the
   // wording of every state exists once, in the template.
@@ -31,34 +31,45 @@
     }
   }
 
-  // A try after a decline is a new payment of the same booking, so it needs a
-  // new key; the key is stored first, so that a reload repeats this try and not another.
+  // A try after a decline is a new payment of the same booking, so it needs a new
+  // key: one for each payment that was declined, shared with the shop.
   async function retry() {
-    const button = byId('retry'), name = `usher-retry-${data.holdId}-${button.dataset.payment ?? ''}`;
+    const button = byId('retry');
+    if (button.getAttribute('aria-disabled') === 'true') return;
     button.setAttribute('aria-disabled', 'true');
     byId('problem').textContent = '';
-    const key = store.get(name) ?? newKey();
-    store.set(name, key);
-    store.set(`usher-pay-${data.holdId}`, key);
     try {
-      const { json } = await patiently(() => api('POST', `/v1/holds/${data.holdId}/checkout`, { body: {}, key }), () => { byId('problem').textContent = t('no.busy.text'); });
-      location.assign(json.paymentUrl);
+      const { paymentUrl } = await checkout(data.holdId, `usher-pay-${data.holdId}`, () => { byId('problem').textContent = t('no.busy.text'); });
+      location.assign(paymentUrl);
     } catch (e) {
       button.removeAttribute('aria-disabled');
       if (!(e instanceof Refusal)) throw e;
-      const over = ['hold-expired', 'hold-not-open', 'unknown-hold'].includes(e.slug);
-      byId('problem').textContent = over ? `${t('no.expired')}. ${t('no.expired.text')}` : t(e.slug === 'payment-unavailable' ? 'no.nopay.text' : 'no.unknown.text');
+      byId('problem').textContent = excuse(e);
     }
+  }
+  function excuse(e) {
+    if (e.slug === 'hold-not-open') return `${t('no.paying')}. ${t('no.paying.text')}`;
+    if (['hold-expired', 'unknown-hold'].includes(e.slug)) return `${t('no.expired')}. ${t('no.expired.text')}`;
+    if (e.slug === 'offline') return `${t('no.offline')}.`;
+    return t(e.slug === 'payment-unavailable' || unanswered(e) ? 'no.nopay.text' : 'no.unknown.text');
   }
 
   function wire() {
-    byId('retry')?.addEventListener('click', retry);
+    const show = byId('booking').dataset.show, button = byId('retry');
+    button?.addEventListener('click', retry);
+    // A declined payment's key leads nowhere; a later try's key is kept through reloads.
+    const declined = button && `usher-declined-${data.holdId}`;
+    if (button && store.get(declined) !== button.dataset.payment) {
+      store.set(declined, button.dataset.payment);
+      store.drop(`usher-pay-${data.holdId}`);
+    }
     byId('print')?.addEventListener('click', () => window.print());
     // The hold has become a booking or has ended: the shop must not look for it again.
-    if (!['checking', 'declined'].includes(byId('booking').dataset.show)) {
-      store.drop(`usher-hold-${data.showtime}`);
-      store.drop(`usher-picks-${data.showtime}`);
-    }
+    if (['checking', 'declined'].includes(show)) return;
+    for (const what of ['pay', 'whole', 'booking', 'declined']) store.drop(`usher-${what}-${data.holdId}`);
+    if (store.get(`usher-hold-${data.showtime}`) !== data.holdId) return; // another one, later
+    store.drop(`usher-hold-${data.showtime}`);
+    store.drop(`usher-picks-${data.showtime}`);
   }
   wire();
   watch();

@@ -20,9 +20,9 @@
       case 'sold-out': return say('soldout', {});
       case 'too-many-seats': return say('toomany', { limit: p.max ?? hall.max });
       case 'too-many-requests': return say('slow', { n: Math.max(1, refusal.retryAfter) });
-      case 'busy': case 'idempotency-in-progress': return say('busy', {}, 'again', 'info');
+      case 'busy': case 'unavailable': case 'idempotency-in-progress': return say('busy', {}, 'again', 'info');
       case 'offline': return say('offline', {}, 'again', 'info');
-      case 'hold-not-open': return say('paying', {}, 'pay', 'info');
+      case 'hold-not-open': return say('paying', {}, 'booking', 'info');
       case 'hold-expired': case 'unknown-hold': return say('expired', {}, 'again');
       case 'session-missing': case 'session-invalid': case 'session-ended': case 'wrong-room':
         return say(refusal.slug === 'session-ended' ? 'ended' : 'nosession', {}, 'line');

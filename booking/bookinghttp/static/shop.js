@@ -3,7 +3,9 @@
 (() => {
   'use strict';
   const U = window.Usher;
-  const { data, t, h, byId, api, patiently, Refusal, store, newKey, announce } = U;
+  const { data, t, h, byId, api, patiently, unanswered, Refusal, store, newKey, announce } = U;
+
+  const over = (hold) => !(Date.parse(hold.expiresAt) > Date.now()) || ['RELEASED', 'EXPIRED', 'CONFIRMED'].includes(hold.state);
 
   class Shop {
     constructor(map, etag) {
@@ -88,17 +90,34 @@
       this.#busy(true);
       this.tray.notice(null);
       try {
-        // Best-available needs a key, or a lost answer would take two pairs of seats.
-        const key = body.best ? newKey() : undefined;
-        const { json, reply } = await patiently(
-          () => api('POST', `/v1/showtimes/${encodeURIComponent(this.id)}/holds`, { body, key }),
-          () => this.tell(U.explain({ slug: 'busy' }, this.hall), { quiet: true }));
+        const { json, reply } = await this.#ask(body);
         this.tray.notice(null);
         this.#held(json, reply, true);
       } catch (e) {
         await this.refused(e, () => this.take(body));
       } finally {
         this.#busy(false);
+      }
+    }
+    // Best-available needs a key, or a lost answer would take two pairs of seats. It
+    // belongs to the wish and is kept until the wish is answered: "try again" after
+    // a lost answer, or after a reload, finds the seats that were taken then.
+    async #ask(body) {
+      const send = (key) => patiently(
+        () => api('POST', `/v1/showtimes/${encodeURIComponent(this.id)}/holds`, { body, key }),
+        () => this.tell(U.explain({ slug: 'busy' }, this.hall), { quiet: true }));
+      if (!body.best) return send();
+      const name = `usher-best-${this.id}`, wish = JSON.stringify(body.best), kept = JSON.parse(store.get(name) ?? '{}');
+      const old = kept.wish === wish && kept.key, key = old || newKey();
+      store.set(name, JSON.stringify({ wish, key }));
+      try {
+        const answer = await send(key);
+        store.drop(name);
+        // The answer of long ago: what was held then is gone, so ask anew.
+        return old && over(answer.json) ? this.#ask(body) : answer;
+      } catch (e) {
+        if (!unanswered(e)) store.drop(name);
+        throw e;
       }
     }
     #held(hold, reply, fresh) {
@@ -122,11 +141,15 @@
     }
     #dropHold() {
       const old = this.hold?.seats ?? [];
+      if (this.hold) this.#forget(this.hold.holdId);
       this.clock?.stop();
       this.hold = null;
       this.map.locked = false;
-      store.drop(`usher-hold-${this.id}`);
       return old.map((code) => this.hall.byCode.get(code)).filter(Boolean);
+    }
+    #forget(holdId) {
+      store.drop(`usher-hold-${this.id}`);
+      for (const what of ['pay', 'whole', 'booking']) store.drop(`usher-${what}-${holdId}`);
     }
     async change() {
       if (!this.hold) return;
@@ -157,15 +180,13 @@
       this.draw();
     }
 
-    // One key a hold: a reload between press and payment page finds the same payment.
     async pay() {
+      if (!this.hold) return;
       this.#busy(true);
       try {
-        const key = store.get(`usher-pay-${this.hold.holdId}`) ?? newKey();
-        store.set(`usher-pay-${this.hold.holdId}`, key);
-        const { json } = await patiently(() => api('POST', `/v1/holds/${this.hold.holdId}/checkout`, { body: {}, key }),
+        const { paymentUrl } = await U.checkout(this.hold.holdId, `usher-pay-${this.hold.holdId}`,
           () => this.tell(U.explain({ slug: 'busy' }, this.hall), { quiet: true }));
-        location.assign(json.paymentUrl);
+        location.assign(paymentUrl);
       } catch (e) {
         await this.refused(e, () => this.pay());
         this.#busy(false);
@@ -176,6 +197,7 @@
 
     async refused(e, again) {
       if (!(e instanceof Refusal)) throw e;
+      if (e.slug === 'seats-unavailable' && await this.#mine(e.problem)) return;
       if (['seats-unavailable', 'none-free-now', 'sold-out', 'ticket-limit'].includes(e.slug)) await this.live.refresh();
       if (e.slug === 'seats-unavailable') {
         // The map may be a second behind the answer; the answer is the truth.
@@ -191,11 +213,36 @@
       this.draw();
       this.tell(U.explain(e, this.hall), { again });
     }
+    // #mine shows the hold that some of the wanted seats are in already: of another
+    // tab, or of this one before a lost answer. False when there is none.
+    async #mine({ yours, holdId, seats = [] }) {
+      if (!yours?.length || !holdId || !await this.#find(holdId)) return false;
+      this.changed(seats.map((code) => ({ code, status: 'HELD' })));
+      const gone = seats.map((code) => this.hall.byCode.get(code)).filter(Boolean).map((s) => this.hall.short(s));
+      const lost = gone.length ? `${t('no.taken', { n: gone.length, seats: U.list(gone) })}. ` : '';
+      this.tell({ tone: 'info', title: t('no.yours', { n: this.hold.seats.length }), text: lost + t('no.yours.text') });
+      return true;
+    }
+    // #find takes up a hold by its id: false when it is over, undefined when
+    // nobody could say.
+    async #find(id) {
+      try {
+        const { json, reply } = await patiently(() => api('GET', `/v1/holds/${encodeURIComponent(id)}`), undefined, 3);
+        if (over(json)) return false;
+        this.#held(json, reply, false);
+        return true;
+      } catch (e) {
+        if (!(e instanceof Refusal)) throw e;
+        return unanswered(e) ? undefined : false;
+      }
+    }
     tell(words, { again, quiet } = {}) {
+      const booking = this.hold && store.get(`usher-booking-${this.hold.holdId}`);
       const acts = {
         line: () => h('a', { class: 'btn small', href: data.lineUrl }, t('act.line')),
         again: () => again && h('button', { type: 'button', class: 'btn small', onclick: again }, t('act.again')),
         rest: () => this.picks.length > 0 && h('button', { type: 'button', class: 'btn small', onclick: () => this.take({ seats: this.picks.map((s) => s.code) }) }, t('act.rest', { n: this.picks.length })),
+        booking: () => (booking ? h('a', { class: 'btn small', href: `/bookings/${encodeURIComponent(booking)}` }, t('act.booking')) : acts.pay()),
         pay: () => this.hold && h('button', { type: 'button', class: 'btn small', onclick: () => this.pay() }, t('act.pay')),
       };
       this.tray.notice(words, (!quiet && acts[words.action]?.()) || null);
@@ -220,11 +267,9 @@
     async #restore() {
       const held = store.get(`usher-hold-${this.id}`);
       if (held && !this.visitor) {
-        try {
-          const { json, reply } = await api('GET', `/v1/holds/${held}`);
-          if (Date.parse(json.expiresAt) > Date.now() && !['RELEASED', 'EXPIRED', 'CONFIRMED'].includes(json.state)) return this.#held(json, reply, false);
-        } catch { /* gone: choose anew */ }
-        store.drop(`usher-hold-${this.id}`);
+        const found = await this.#find(held);
+        if (found) return;
+        if (found === false) this.#forget(held);
       }
       const codes = JSON.parse(store.get(`usher-picks-${this.id}`) ?? '[]');
       if (!this.visitor) this.picks = codes.map((c) => this.hall.byCode.get(c)).filter((s) => s?.status === 'AVAILABLE').slice(0, this.max);

@@ -74,31 +74,74 @@
     return { status: reply.status, reply, json };
   }
 
-  // patiently repeats a call while the box office answers "busy" or cannot be
-  // reached. Every call it is given is safe to send twice: same seats give the
-  // same hold, and the others carry an Idempotency-Key.
+  // Answers after which nobody knows whether the call was done.
+  const OPEN = ['busy', 'unavailable', 'offline', 'idempotency-in-progress'];
+  const unanswered = (e) => e instanceof Refusal && OPEN.includes(e.slug);
+
+  // patiently repeats a call while its outcome is unknown. Every call it is given
+  // is safe to send twice: same seats give the same hold, and the others carry an
+  // Idempotency-Key.
   async function patiently(call, onWait, tries = 6) {
     for (let i = 1; ; i++) {
       try {
         return await call();
       } catch (e) {
-        const passing = e instanceof Refusal && ['busy', 'offline', 'idempotency-in-progress'].includes(e.slug);
-        if (!passing || i >= tries) throw e;
+        if (!unanswered(e) || i >= tries) throw e;
         onWait?.(i);
         await sleep(1000 * Math.min(e.retryAfter || 1, 10) + Math.random() * 400);
       }
     }
   }
 
-  // Storage may be forbidden; then a reload asks the server again, that is all.
+  // What must survive a reload: the hold, the choice, the keys of calls without an
+  // answer. Where storage is forbidden or full it goes to the tab's storage, and
+  // where that is forbidden too into the history entry, which a reload and "back"
+  // keep. Nothing here is a secret: all of it is worthless without the session's cookie.
+  const entry = {
+    getItem: (key) => history.state?.usher?.[key] ?? null,
+    setItem: (key, value) => history.replaceState({ ...history.state, usher: { ...history.state?.usher, [key]: value } }, ''),
+    removeItem: (key) => entry.getItem(key) !== null && entry.setItem(key, undefined),
+  };
+  const shelves = [() => localStorage, () => sessionStorage, () => entry];
   const store = {
-    get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
-    set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* see above */ } },
-    drop: (key) => { try { localStorage.removeItem(key); } catch { /* see above */ } },
+    get(key) {
+      for (const shelf of shelves) {
+        try {
+          const value = shelf().getItem(key);
+          if (value !== null) return value;
+        } catch { /* forbidden: the next one */ }
+      }
+      return null;
+    },
+    set(key, value) {
+      store.drop(key); // an older value on another shelf would be found first
+      for (const shelf of shelves) {
+        try { return void shelf().setItem(key, value); } catch { /* forbidden or full: the next one */ }
+      }
+    },
+    drop(key) {
+      for (const shelf of shelves) {
+        try { shelf().removeItem(key); } catch { /* forbidden: nothing is there */ }
+      }
+    },
   };
   // randomUUID exists only in secure contexts; a demo on a LAN address is not one.
   const newKey = () => crypto.randomUUID?.() ??
     Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
+
+  // checkout opens the payment of a hold. One key a try, stored under name before
+  // it is sent: a reload or a second press finds the same payment. A page of the
+  // provider that is over by now is no use to anybody: then once more, with a new key.
+  async function checkout(holdId, name, onWait) {
+    for (let again = false; ; again = true) {
+      const key = (!again && store.get(name)) || newKey();
+      store.set(name, key);
+      const { json, reply } = await patiently(() => api('POST', `/v1/holds/${holdId}/checkout`, { body: {}, key }), onWait);
+      store.set(`usher-booking-${holdId}`, json.bookingId);
+      const now = Date.parse(reply.headers.get('Date')) || Date.now();
+      if (again || !(Date.parse(json.expiresAt) <= now)) return json;
+    }
+  }
 
   let pending;
   // announce speaks in the page's one live region.
@@ -109,5 +152,5 @@
     pending = setTimeout(() => { region.textContent = text; }, 60);
   }
 
-  window.Usher = { data, t, money, list, h, svg, icon, byId, reducedMotion, sleep, api, patiently, Refusal, store, newKey, announce };
+  window.Usher = { data, t, money, list, h, svg, icon, byId, reducedMotion, sleep, api, patiently, unanswered, checkout, Refusal, store, newKey, announce };
 })();
