@@ -100,6 +100,10 @@ func (c *Config) checkStores(bad report) {
 }
 
 func (c *Config) checkNumbers(bad report) {
+	lanes := c.Booking.Lanes
+	if lanes < 1 || lanes > 64 {
+		lanes = 0 // reported below; what depends on it is not wrong for that
+	}
 	for _, n := range []struct {
 		key           string
 		is, low, high int
@@ -109,7 +113,7 @@ func (c *Config) checkNumbers(bad report) {
 		{"booking.batchMax", c.Booking.BatchMax, 1, 1000},
 		{"redis.poolSize", c.Redis.PoolSize, 1, 10_000},
 		// The lanes keep a connection each; the rest serves reads and money.
-		{"postgres.maxConns", c.Postgres.MaxConns, c.Booking.Lanes + 4, 1000},
+		{"postgres.maxConns", c.Postgres.MaxConns, lanes + 4, 1000},
 		{"http.concurrency", c.HTTP.Concurrency, 16, 1_000_000},
 	} {
 		if n.is < n.low || n.is > n.high {

@@ -4,7 +4,8 @@ import "time"
 
 // Config is everything an operator may set. The koanf tag is the key; a field
 // with file:"yes" may also be given as <key>File, the name of a file that holds
-// it; live:"yes" marks what a reload changes without a restart.
+// it; path:"yes" marks a file's name, which is relative to the configuration's
+// own; live:"yes" marks what a reload changes without a restart.
 type Config struct {
 	Log       Log        `koanf:"log"`
 	Edge      Edge       `koanf:"edge"`
@@ -54,8 +55,8 @@ type Booking struct {
 type Sandbox struct {
 	Addr      string        `koanf:"addr"`
 	PublicURL string        `koanf:"publicURL"`
-	StateFile string        `koanf:"stateFile"` // keeps payments over a restart; "" keeps them in memory
-	LateAfter time.Duration `koanf:"lateAfter"` // when a late payment is taken, from the choice on; 0: once the hold is over
+	StateFile string        `koanf:"stateFile" path:"yes"` // keeps payments over a restart; "" keeps them in memory
+	LateAfter time.Duration `koanf:"lateAfter"`            // when a late payment is taken, from the choice on; 0: once the hold is over
 }
 
 // Admin configures the operators' listener: health, metrics, room calls.
@@ -79,7 +80,7 @@ type Postgres struct {
 // Pass says where the keys of the passes are: the edge signs with the key file;
 // booking verifies by the same file or by the edge's published key set.
 type Pass struct {
-	KeysFile string `koanf:"keysFile"`
+	KeysFile string `koanf:"keysFile" path:"yes"`
 	JWKSURL  string `koanf:"jwksURL"`
 }
 

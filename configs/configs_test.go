@@ -26,6 +26,7 @@ func TestGoldenProblems(t *testing.T) {
 		src  Source
 	}{
 		{"bad", Source{File: "testdata/bad.yaml", Environ: []string{"USHER_EGDE_ADDR=:1", "USHER_BOOKING_LANE_QUEUE=many", "HOME=/"}}},
+		{"mixed", Source{File: "testdata/mixed.yaml"}},
 		{"rules", Source{File: "testdata/rules.yaml"}},
 		{"needs-edge", Source{Role: "edge"}},
 		{"needs-booking", Source{Role: "booking"}},
@@ -136,6 +137,28 @@ func TestSecretsFromFiles(t *testing.T) {
 	}
 	if c.Postgres.URL.Reveal() != "postgres://usher:hunter2@db/usher" {
 		t.Error("the address was not read from its file")
+	}
+}
+
+// usher.yaml promises that a relative name is relative to it, not to the folder
+// a process happens to start in.
+func TestFileNamesAreBesideTheFile(t *testing.T) {
+	t.Parallel()
+	file := write(t, "pass: {keysFile: secrets/keys.json}\nsandbox: {stateFile: payments.jsonl}\n")
+	dir := filepath.Dir(file)
+	c, err := Load(Source{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Pass.KeysFile != filepath.Join(dir, "secrets/keys.json") || c.Sandbox.StateFile != filepath.Join(dir, "payments.jsonl") {
+		t.Errorf("got %s and %s", c.Pass.KeysFile, c.Sandbox.StateFile)
+	}
+	c, err = Load(Source{File: file, Environ: []string{"USHER_PASS_KEYS_FILE=/keys/k.json", "USHER_SANDBOX_STATE_FILE="}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Pass.KeysFile != "/keys/k.json" || c.Sandbox.StateFile != "" {
+		t.Errorf("absolute and empty: got %q and %q", c.Pass.KeysFile, c.Sandbox.StateFile)
 	}
 }
 

@@ -15,6 +15,7 @@ type field struct {
 	key   string // "edge.placeSecrets"
 	live  bool
 	file  bool
+	path  bool
 	value reflect.Value // addressable, within the Config
 }
 
@@ -29,7 +30,9 @@ func fieldsOf(c *Config) []field {
 			if f := v.Field(i); f.Kind() == reflect.Struct {
 				walk(key+".", f)
 			} else {
-				out = append(out, field{key: key, live: tag.Get("live") == "yes", file: tag.Get("file") == "yes", value: f})
+				out = append(out, field{
+					key: key, live: tag.Get("live") == "yes", file: tag.Get("file") == "yes", path: tag.Get("path") == "yes", value: f,
+				})
 			}
 		}
 	}

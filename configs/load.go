@@ -47,10 +47,7 @@ func load(src Source) (*Config, string, error) {
 	k := l.merge()
 	if k != nil {
 		l.decode(k)
-		// Rules about values that were never read would only repeat the fault.
-		if len(l.problems.list) == 0 {
-			l.cfg.check(src.Role, l.add)
-		}
+		l.check()
 	}
 	digest := hex.EncodeToString(l.digest.Sum(nil))
 	if len(l.problems.list) > 0 {
@@ -73,7 +70,25 @@ type loader struct {
 }
 
 func (l *loader) add(key, format string, args ...any) {
-	l.problems.list = append(l.problems.list, Problem{Key: key, Line: l.lines[key], Text: fmt.Sprintf(format, args...)})
+	line := l.lines[key]
+	if line == 0 {
+		line = l.lines[key+"File"] // what is in the file that it names
+	}
+	l.problems.list = append(l.problems.list, Problem{Key: key, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// check runs the rules, but not on a key that has a problem already: about a
+// value that was never read they would only repeat the fault.
+func (l *loader) check() {
+	faulty := map[string]bool{}
+	for _, p := range l.problems.list {
+		faulty[p.Key] = true
+	}
+	l.cfg.check(l.src.Role, func(key, format string, args ...any) {
+		if !faulty[key] && !faulty[key+"File"] {
+			l.add(key, format, args...)
+		}
+	})
 }
 
 // merge lays environment and overrides over the file; nil when the file cannot
@@ -137,6 +152,8 @@ func (l *loader) decode(k *koanf.Koanf) {
 		if inline {
 			if err := f.set(k.Get(f.key)); err != nil {
 				l.add(f.key, "%v", err)
+			} else if f.path && f.value.String() != "" {
+				f.value.SetString(l.beside(f.value.String()))
 			}
 		}
 		if f.file && k.Exists(f.key+"File") {

@@ -15,7 +15,7 @@ import (
 
 type keysCmd struct {
 	New    keysNewCmd    `cmd:"" help:"Make a key: the first of a new file, or one more that is published now and signs after --publish-first."`
-	Rotate keysRotateCmd `cmd:"" help:"Let the newest key, or a new one, sign after --publish-first; the others stay published until their last pass has expired."`
+	Rotate keysRotateCmd `cmd:"" help:"Let the newest key, or a new one, sign once it has been published for --publish-first; the others stay published until their last pass has expired."`
 	List   keysListCmd   `cmd:"" help:"List the keys."`
 }
 
@@ -61,7 +61,7 @@ func (c keysNewCmd) Run(w *world) error {
 	case exists && c.IfMissing:
 		return nil
 	case exists:
-		ring, err = ring.Add(now.Add(c.PublishFirst))
+		ring, err = ring.Add(now, now.Add(c.PublishFirst))
 	default:
 		ring, err = pass.NewRing(now)
 	}
@@ -73,7 +73,7 @@ func (c keysNewCmd) Run(w *world) error {
 
 type keysRotateCmd struct {
 	keysFlag
-	PublishFirst time.Duration `default:"10s" help:"How long the key is published before it signs: every process must have read it (default ${default})."`
+	PublishFirst time.Duration `default:"90s" help:"How long a key is published before it signs: every verifier must have it, and may keep the published set for a minute. One published so long already signs at once (default ${default})."`
 	Overlap      time.Duration `default:"15m" help:"How long the old keys stay published after that (default ${default})."`
 }
 
@@ -81,14 +81,17 @@ func (c keysRotateCmd) Run(w *world) error {
 	if least := pass.Life + pass.Leeway; c.Overlap <= least {
 		return fmt.Errorf("--overlap must exceed a pass' life (%s), or passes that are under way die", least)
 	}
+	if c.PublishFirst < 0 {
+		return fmt.Errorf("--publish-first must not be negative: %s", c.PublishFirst)
+	}
 	ring, err := c.mustRead()
 	if err != nil {
 		return err
 	}
-	// The turn lies ahead: edges and verifiers read the file, or fetch the
-	// published set, each at a moment of its own, and a pass of a key that one of
-	// them does not know yet is a fan turned away.
-	if ring, err = ring.Rotate(time.Now().Add(c.PublishFirst), c.Overlap); err != nil {
+	// A fresh key's turn lies ahead: edges and verifiers read the file, or fetch
+	// the published set, each at a moment of its own, and a pass of a key that one
+	// of them does not know yet is a fan turned away.
+	if ring, err = ring.Rotate(time.Now(), c.PublishFirst, c.Overlap); err != nil {
 		return err
 	}
 	return c.write(w, ring)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -80,6 +81,7 @@ type roomDoc struct {
 	Room, Title, Mode, State string
 	RatePerMinute, Cap       int
 	Version                  int64
+	Pushed                   *bool // of a change only
 }
 
 func (c *roomCmd) one(w *world, method, path string, body any) error {
@@ -87,7 +89,11 @@ func (c *roomCmd) one(w *world, method, path string, body any) error {
 	if err := c.call(w, method, path, body, &r); err != nil {
 		return err
 	}
-	return printRooms(w.out, []roomDoc{r})
+	if err := printRooms(w.out, []roomDoc{r}); err != nil || r.Pushed == nil || *r.Pushed {
+		return err
+	}
+	_, err := fmt.Fprintln(w.out, "It is written down, but Redis could not be told: the edges learn it by the bridge's next turn that reaches Redis.")
+	return err
 }
 
 func (c *roomCmd) status(w *world, room string) error {
@@ -119,6 +125,10 @@ func (c *roomCmd) call(w *world, method, path string, in, out any) error {
 	}
 	token := c.Token
 	if token == "" {
+		// The token is found by the port alone; another machine must not be told it.
+		if !loopback(base.Hostname()) {
+			return fmt.Errorf("no token: set USHER_OPERATOR_TOKEN or --token; the token of a usher dev goes to this machine only, not to %s", base.Hostname())
+		}
 		if token, err = app.RememberedToken(base.Host); err != nil {
 			return err
 		}
@@ -156,6 +166,13 @@ func (c *roomCmd) call(w *world, method, path string, in, out any) error {
 		return fmt.Errorf("%s. %s", p.Title, p.Detail)
 	}
 	return json.Unmarshal(data, out)
+}
+
+// loopback tells whether a host is this machine. A name other than localhost is
+// not: who answers to it is up to somebody else.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Kong hands a command its parent by type: the flags of `usher room` are there.

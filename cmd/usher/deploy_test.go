@@ -25,6 +25,7 @@ func TestCompose(t *testing.T) {
 			Image       string
 			Command     any
 			Secrets     []string
+			Volumes     []string
 			Environment map[string]string
 			Healthcheck struct{ Test []string }
 			ReadOnly    bool           `yaml:"read_only"`
@@ -33,6 +34,7 @@ func TestCompose(t *testing.T) {
 		}
 		Secrets map[string]struct{ File string }
 		Configs map[string]struct{ File string }
+		Volumes map[string]any
 	}
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		t.Fatal(err)
@@ -97,6 +99,13 @@ func TestCompose(t *testing.T) {
 		if role == "booking" && (c.Pass.KeysFile != "" || c.Pass.JWKSURL == "") {
 			t.Error("booking holds the signing key")
 		}
+		if role == "sandbox" {
+			// A practice payment that a restart forgets is a booking that waits for ever.
+			volume, _, found := strings.Cut(strings.Join(doc.Services[role].Volumes, ""), ":"+filepath.Dir(c.Sandbox.StateFile))
+			if _, declared := doc.Volumes[volume]; c.Sandbox.StateFile == "" || !found || !declared {
+				t.Errorf("the state file %q is on no volume (%v)", c.Sandbox.StateFile, doc.Services[role].Volumes)
+			}
+		}
 		if len(c.Operators) != 1 {
 			t.Errorf("operators: %v", c.Operators)
 		}
@@ -128,6 +137,13 @@ func TestKeysCommands(t *testing.T) {
 	}
 	if out := mustUsher(t, nil, "keys", "rotate", flag); !strings.Contains(out, "published until ") || strings.Count(out, "signing") != 1 || strings.Count(out, "signs from") != 1 {
 		t.Error(out)
+	}
+	// The key of before was published a moment ago: it waits until verifiers have it.
+	if out := mustUsher(t, nil, "keys", "rotate", "--publish-first=0s", flag); strings.Count(out, "signing") != 1 || strings.Contains(out, "signs from") {
+		t.Error(out)
+	}
+	if _, code := usher(t, nil, "keys", "rotate", "--publish-first=-1s", flag); code == 0 {
+		t.Error("a key was to sign before it was made")
 	}
 	if _, code := usher(t, nil, "keys", "rotate", "--overlap=1m", flag); code == 0 {
 		t.Error("an overlap shorter than a pass' life was taken")

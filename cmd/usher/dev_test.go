@@ -138,6 +138,60 @@ func TestDevOperator(t *testing.T) {
 	}
 }
 
+// A pause counts at once where Redis hears of it; where it does not, the operator
+// is told that fans are still let in.
+func TestAPauseThatRedisDoesNotHear(t *testing.T) {
+	t.Parallel()
+	_, at := startDev(t, nil, "--redis-url=redis://"+freeAddr(t))
+	r := call(t, 200, "POST", at.Admin+"/v1/admin/rooms/cinema/pause", at.OperatorToken, "")
+	if r.doc["pushed"] != false || r.text("state") != "paused" {
+		t.Errorf("got %s", r.body)
+	}
+	out := mustUsher(t, nil, "room", "resume", "cinema", "--admin="+at.Admin, "--token="+at.OperatorToken)
+	if !strings.Contains(out, "open") || !strings.Contains(out, "bridge's next turn") {
+		t.Errorf("got %s", out)
+	}
+	_, at = startDev(t, nil)
+	if r := call(t, 200, "POST", at.Admin+"/v1/admin/rooms/cinema/pause", at.OperatorToken, ""); r.doc["pushed"] != true {
+		t.Errorf("with Redis: %s", r.body)
+	}
+	if out := mustUsher(t, nil, "room", "resume", "cinema", "--admin="+at.Admin, "--token="+at.OperatorToken); strings.Contains(out, "bridge") {
+		t.Errorf("with Redis: %s", out)
+	}
+}
+
+// The token that usher dev left is for this machine: it is found by the port
+// alone, and any machine may have that port.
+func TestTheRememberedTokenStaysHere(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	cache := t.TempDir()
+	if err := os.MkdirAll(cache+"/usher", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cache+"/usher/admin-"+port+".token", []byte("the-dev-token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"192.0.2.1", "127.0.0.1.example.invalid", "[2001:db8::1]"} {
+		begin := time.Now()
+		out, code := usher(t, []string{"XDG_CACHE_HOME=" + cache}, "room", "status", "--admin=http://"+host+":"+port)
+		if code != 1 || !strings.Contains(out, "this machine only") || time.Since(begin) > 8*time.Second {
+			t.Errorf("%s: exit %d: %s", host, code, out)
+		}
+	}
+	_ = ln.Close()
+	for _, host := range []string{"127.0.0.1", "localhost", "[::1]"} { // they get past it, to a port where nobody listens
+		if out, code := usher(t, []string{"XDG_CACHE_HOME=" + cache}, "room", "status", "--admin=http://"+host+":"+port); code != 1 || !strings.Contains(out, "nobody answers") {
+			t.Errorf("%s: exit %d: %s", host, code, out)
+		}
+	}
+}
+
 func TestDevPortTaken(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -138,6 +138,8 @@ func TestWalk(t *testing.T) {
 		w.shot("11-ticket-keyboard")
 	})
 
+	t.Run("mishaps", func(t *testing.T) { mishaps(t, at) })
+
 	if out, code := usher(t, nil, "audit", "--postgres-url", at.PostgresURL); code != 0 {
 		t.Errorf("the audit after the walks: %s", out)
 	}

@@ -16,8 +16,8 @@ import (
 // Fiber's Body() would unpack a gzip bomb past every limit.
 // With optional set an absent body leaves v as it is.
 func DecodeJSON(c *fiber.Ctx, v any, optional bool) error {
-	if enc := strings.ToLower(strings.TrimSpace(c.Get(fiber.HeaderContentEncoding))); enc != "" && enc != "identity" {
-		return ErrUnsupportedMedia.Detailf("Content-Encoding %q is not taken; send the body as it is.", clip(enc))
+	if err := plainEncoding(c); err != nil {
+		return err
 	}
 	raw := c.Request().Body()
 	if len(bytes.TrimSpace(raw)) == 0 {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/google/uuid"
 	_ "github.com/valyala/fasthttp" // by name: fiber asks for 1.51, which answers 200 to malformed chunks (GO-2026-4950)
 	"golang.org/x/sys/unix"
 )
@@ -29,7 +28,10 @@ type Options struct {
 	IdleTimeout    time.Duration // default 60 s
 	Concurrency    int           // most connections served at once; default 16,000
 	TrustedProxies []string      // addresses or CIDRs whose X-Forwarded-For is believed; none by default
-	Quiet          func(c *fiber.Ctx) bool
+	Multipart      bool          // take multipart bodies; without it they are refused unread
+	// Quiet names requests that get no line while they succeed, and hardly any
+	// while they fail by the thousand.
+	Quiet func(c *fiber.Ctx) bool
 	// Observe, when set, is told of every finished request (for metrics); route
 	// is the matched pattern, a closed set.
 	Observe func(route, method string, status int, took time.Duration)
@@ -44,6 +46,7 @@ type Server struct {
 	ln   net.Listener
 
 	draining atomic.Bool
+	failures failures
 }
 
 // NewServer builds a server; it neither listens nor starts anything.
@@ -73,7 +76,7 @@ func NewServer(o Options) *Server {
 	app := fiber.New(fiber.Config{
 		AppName:               "usher-" + o.Name,
 		DisableStartupMessage: true,
-		ErrorHandler:          ErrorHandler(log),
+		ErrorHandler:          ErrorHandler(nil), // the access log tells it
 		BodyLimit:             o.BodyLimit,
 		ReadBufferSize:        16 << 10, // headers; the default of 4 kB refuses a browser with many cookies
 		ReadTimeout:           o.ReadTimeout,
@@ -82,15 +85,18 @@ func NewServer(o Options) *Server {
 		Concurrency:           o.Concurrency,
 		// Forwarded addresses are taken apart by ClientIP, only from trusted
 		// peers; Fiber's ProxyHeader believes the whole header of anybody.
-		ProxyHeader:        "",
-		EnablePrintRoutes:  false,
-		StreamRequestBody:  false,
-		UnescapePath:       false,
-		CaseSensitive:      true,
-		EnableIPValidation: false,
+		ProxyHeader:       "",
+		EnablePrintRoutes: false,
+		StreamRequestBody: false,
+		// Parts are never taken apart before a handler asks for them.
+		DisablePreParseMultipartForm: true,
+		UnescapePath:                 false,
+		CaseSensitive:                true,
+		EnableIPValidation:           false,
 	})
 	s := &Server{App: app, opts: o, log: log}
 	app.Use(s.accessLog)
+	s.wrapServer()
 	return s
 }
 
@@ -127,7 +133,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.ln == nil {
 		return nil
 	}
-	if err := s.App.ShutdownWithContext(ctx); err != nil {
+	// Closed already, by a drain before or because Serve never ran, is what was wanted.
+	if err := s.App.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("%s: shutdown: %w", s.opts.Name, err)
 	}
 	_ = s.ln.Close() // Serve may never have run
@@ -182,50 +189,6 @@ func queued(l *net.TCPListener) (waiting bool) {
 		waiting = n > 0 && err == nil
 	})
 	return waiting
-}
-
-// accessLog writes one line a request, with the problem's slug when one was
-// answered, and gives every request an id.
-func (s *Server) accessLog(c *fiber.Ctx) error {
-	start := time.Now()
-	id := uuid.NewString()
-	c.Set("X-Request-Id", id)
-	c.Set("X-Content-Type-Options", "nosniff")
-	next := c.Next
-	if twoLengths(c) {
-		c.Context().SetConnectionClose()
-		next = func() error { return ErrBadRequest.Detailf("Content-Length and Transfer-Encoding exclude each other.") }
-	}
-	if err := next(); err != nil {
-		// Answer here, so that the line below tells the status that was sent.
-		if err := c.App().ErrorHandler(c, err); err != nil {
-			_ = c.SendStatus(fiber.StatusInternalServerError)
-		}
-	}
-	if s.draining.Load() {
-		c.Context().SetConnectionClose()
-	}
-	took := time.Since(start)
-	status := c.Response().StatusCode()
-	route := "other"
-	if r := c.Route(); r != nil && status != fiber.StatusNotFound {
-		route = r.Path
-	}
-	if s.opts.Observe != nil {
-		s.opts.Observe(strings.Clone(route), strings.Clone(c.Method()), status, took)
-	}
-	if s.opts.Quiet != nil && status < 400 && s.opts.Quiet(c) {
-		return nil
-	}
-	attrs := []any{
-		"id", id, "method", c.Method(), "path", clip(c.Path()), "route", route, "status", status,
-		"ms", float64(took.Microseconds()) / 1000, "ip", ClientIP(c, s.opts.TrustedProxies),
-	}
-	if slug, ok := c.Locals(problemKey).(string); ok {
-		attrs = append(attrs, "problem", slug)
-	}
-	s.log.Info("request", attrs...)
-	return nil
 }
 
 // twoLengths finds a chunked request that also claims a Content-Length: fasthttp

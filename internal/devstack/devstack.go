@@ -59,18 +59,25 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 func (s *Server) Output() string { return s.tail.String() }
 
 // Stop asks the server to end and waits; after ten seconds it kills it.
-// Stopping twice is harmless.
-func (s *Server) Stop() error {
+// Stopping twice, or a nil Server, is harmless.
+func (s *Server) Stop() error { return s.stop(nil) }
+
+// StopWithin is Stop with an end of its own: the server is killed when ctx ends.
+func (s *Server) StopWithin(ctx context.Context) error { return s.stop(ctx.Done()) }
+
+func (s *Server) stop(hurry <-chan struct{}) error {
 	if s == nil {
 		return nil
 	}
 	_ = s.cmd.Process.Signal(s.sig)
 	select {
 	case <-s.done:
+		return nil
+	case <-hurry:
 	case <-time.After(10 * time.Second):
-		_ = s.cmd.Process.Kill()
-		<-s.done
 	}
+	_ = s.cmd.Process.Kill()
+	<-s.done
 	return nil
 }
 
@@ -97,20 +104,12 @@ func Postgres(ctx context.Context, dir string, durable bool) (*Server, error) {
 		return nil, err
 	}
 	data := filepath.Join(dir, "pg")
-	if err := ownedDir(cred, dir, data); err != nil {
+	if err := ownedDir(cred, dir); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
-		args := []string{"-D", data, "-U", "usher", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-instructions"}
-		if !durable {
-			args = append(args, "--no-sync")
-		}
-		cmd := exec.CommandContext(ctx, initdb, args...) //nolint:gosec // the binary found above
-		cmd.Dir = dir
-		cmd.Env = childEnv()
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("devstack: initdb: %w\n%s", err, out)
+		if err := initialise(ctx, initdb, data, cred, durable); err != nil {
+			return nil, err
 		}
 	}
 	sock, err := socketDir(cred)
@@ -135,6 +134,45 @@ func Postgres(ctx context.Context, dir string, durable bool) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// initialise makes the data folder beside its place and moves it there once it
+// is whole: initdb writes PG_VERSION early, and one that is killed in the middle
+// would otherwise leave what looks like a database and never starts.
+func initialise(ctx context.Context, initdb, data string, cred *syscall.Credential, durable bool) error {
+	tmp := data + ".tmp"
+	if err := os.RemoveAll(tmp); err != nil {
+		return fmt.Errorf("devstack: what an interrupted start left: %w", err)
+	}
+	if err := ownedDir(cred, tmp); err != nil {
+		return err
+	}
+	args := []string{"-D", tmp, "-U", "usher", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-instructions"}
+	if !durable {
+		args = append(args, "--no-sync")
+	}
+	cmd := exec.CommandContext(ctx, initdb, args...) //nolint:gosec // the binary that find found
+	cmd.Dir = filepath.Dir(data)
+	cmd.Env = childEnv()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+	dieWithParent(cmd.SysProcAttr, syscall.SIGKILL) // else it writes on into what the next start removes
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // never unlocked: Pdeathsig follows this thread
+		out, err := cmd.CombinedOutput()
+		done <- result{out, err}
+	}()
+	if r := <-done; r.err != nil {
+		return fmt.Errorf("devstack: initdb: %w\n%s", errors.Join(ctx.Err(), r.err), r.out)
+	}
+	if err := os.Rename(tmp, data); err != nil {
+		return fmt.Errorf("devstack: %w", err)
+	}
+	return nil
 }
 
 // Redis starts a redis-server or valkey-server whose data is in dir and waits

@@ -192,6 +192,82 @@ func TestServersDieWithTheirParent(t *testing.T) {
 	}
 }
 
+// What an interrupted start left must not be in the way of the next.
+func TestInterruptedInitdb(t *testing.T) {
+	t.Parallel()
+	starts := func(t *testing.T, dir string) {
+		t.Helper()
+		pg, err := devstack.Postgres(t.Context(), dir, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = pg.Stop() }()
+		if n := query(t, pg.URL, `SELECT 7`); n != 7 {
+			t.Errorf("got %d", n)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "pg.tmp")); err == nil {
+			t.Error("the half-made folder is still there")
+		}
+	}
+	t.Run("left behind", func(t *testing.T) {
+		t.Parallel()
+		dir := openDir(t)
+		if err := os.MkdirAll(filepath.Join(dir, "pg.tmp", "base"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pg.tmp", "PG_VERSION"), []byte("17\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		starts(t, dir)
+	})
+	t.Run("killed in the middle", func(t *testing.T) {
+		t.Parallel()
+		dir := openDir(t)
+		cmd := exec.Command(copyOfTest(t, openDir(t)))
+		cmd.Env = append(os.Environ(), "DEVSTACK_TEST_HOLD="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		deadline := time.Now().Add(20 * time.Second)
+		for {
+			if m, _ := filepath.Glob(filepath.Join(dir, "pg*", "PG_VERSION")); len(m) > 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Error("initdb did not begin")
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		starts(t, dir)
+	})
+}
+
+// A stop that has no time left does not wait for a server that hangs.
+func TestStopWithin(t *testing.T) {
+	t.Parallel()
+	rd, err := devstack.Redis(t.Context(), openDir(t), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.FindProcess(rd.Pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	start := time.Now()
+	if err := rd.StopWithin(ctx); err != nil || time.Since(start) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(start))
+	}
+	goneSoon(t, rd.Pid())
+}
+
 // copyOfTest puts this binary where a user without rights may run it.
 func copyOfTest(t *testing.T, dir string) string {
 	t.Helper()

@@ -125,7 +125,7 @@ func (a *App) adminRooms(c *fiber.Ctx) error {
 	defer cancel()
 	rooms, err := a.rooms.List(ctx)
 	if err != nil {
-		return err
+		return roomProblem(err)
 	}
 	docs := make([]adminRoomDoc, len(rooms))
 	for i, r := range rooms {
@@ -176,12 +176,19 @@ func (a *App) adminChange(c *fiber.Ctx, change booking.RoomChange) error {
 	if err != nil {
 		return roomProblem(err)
 	}
+	// A deadline of its own: a slow commit must not leave the push without time.
+	pushed := false
 	if b := a.bridge.Load(); b != nil {
-		if err := b.push(ctx, r); err != nil {
+		if err := b.push(context.Background(), r); err != nil {
 			a.log.Warn("an operator's change waits for the bridge", "room", r.ID, "err", err)
+		} else {
+			pushed = true
 		}
 	}
-	return c.JSON(adminDoc(r))
+	return c.JSON(struct {
+		adminRoomDoc
+		Pushed bool `json:"pushed"` // false: the edges learn it by the bridge's next turn that works
+	}{adminDoc(r), pushed})
 }
 
 func roomProblem(err error) error {
@@ -196,6 +203,9 @@ func roomProblem(err error) error {
 	case errors.As(err, &bounds):
 		return probBounds.Detailf("%s must be between %d and %d, not %d.", bounds.Field, bounds.Min, bounds.Max, bounds.Got).
 			With("field", bounds.Field)
+	case booking.Unreachable(err):
+		return basehttp.ErrUnavailable.Detailf("The database does not answer; nothing is known to have changed.").
+			After(2 * time.Second).Because(err)
 	}
 	return err
 }

@@ -14,14 +14,21 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 
 	"usher/admission/pass"
 	"usher/booking"
+	"usher/booking/bookinghttp"
 	"usher/configs"
+	"usher/internal/basehttp"
+	"usher/internal/devstack"
 	"usher/queue"
 )
 
@@ -240,6 +247,19 @@ type fakeOffice struct{ reports []booking.RoomReport }
 
 func (f fakeOffice) Reports(context.Context) ([]booking.RoomReport, error) { return f.reports, nil }
 
+// fakeRooms opens rooms, or cannot.
+type fakeRooms struct {
+	err    error
+	before func() // called in OpenDue
+}
+
+func (f *fakeRooms) OpenDue(context.Context) ([]string, error) {
+	if f.before != nil {
+		f.before()
+	}
+	return nil, f.err
+}
+
 func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
@@ -266,7 +286,12 @@ func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	b := &bridge{office: office, line: line, bookingURL: "http://b", every: time.Second, metrics: metrics,
+	rooms := &fakeRooms{err: errors.New("no room opens today"), before: func() {
+		if len(line.settings) > 0 && len(line.reports) != 19 {
+			t.Error("rooms are opened in the middle of a turn")
+		}
+	}}
+	b := &bridge{rooms: rooms, office: office, line: line, bookingURL: "http://b", every: time.Second, metrics: metrics,
 		log: slog.New(slog.NewTextHandler(&log, nil)), failed: map[string]bool{}, first: make(chan struct{})}
 	for range 3 {
 		b.runOnce(t.Context())
@@ -286,13 +311,65 @@ func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 	if n := strings.Count(log.String(), "cannot ship"); n != 1 || !strings.Contains(log.String(), "room-3") {
 		t.Errorf("it complained %d times:\n%s", n, log.String())
 	}
+	if n := strings.Count(log.String(), "cannot be opened"); n != 1 || !strings.Contains(log.String(), "no room opens today") {
+		t.Errorf("it complained %d times of rooms that are due:\n%s", n, log.String())
+	}
 	line.fail = func(string) error { return nil }
+	rooms.err = nil
 	b.runOnce(t.Context())
-	if !strings.Contains(log.String(), "ships again") {
+	if !strings.Contains(log.String(), "ships again") || !strings.Contains(log.String(), "opened again") {
 		t.Error("it does not say that it works again")
 	}
 	if err := b.push(t.Context(), booking.Room{ID: "room-9", State: "paused", Version: 99}); err != nil || line.settings["room-9"].State != "paused" {
 		t.Errorf("push: %v %+v", err, line.settings["room-9"])
+	}
+}
+
+// With a window of its own the bridge would end the edge's invitations early.
+func TestTheBridgeKeepsTheEdgesClaimWindow(t *testing.T) {
+	t.Parallel()
+	c := configs.Default()
+	c.Edge.ClaimWindow = 7 * time.Minute
+	a := &App{opts: Options{Config: configs.Fixed(c)}, log: quietLog}
+	if got := a.bridgeLine().ClaimWindow; got != 7*time.Minute {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Two stores that hang cost the time that is left once, not twice ten seconds.
+func TestStoresStopBesideEachOther(t *testing.T) {
+	t.Parallel()
+	var servers []*devstack.Server
+	for range 2 {
+		dir, err := os.MkdirTemp("", "ua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s, err := devstack.Redis(t.Context(), dir, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(s.Pid(), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		servers = append(servers, s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if err := stopBoth(ctx, append(servers, nil)...); err != nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(begin))
+	}
+	for _, s := range servers {
+		select {
+		case <-s.Done():
+		default:
+			t.Error("a store still runs")
+		}
 	}
 }
 
@@ -313,7 +390,7 @@ func TestKeyringReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := ring.Add(time.Now().Add(time.Hour))
+	two, err := ring.Add(time.Now(), time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +471,7 @@ func TestPublishedKeys(t *testing.T) {
 	if n := asked.Load(); n > 5 {
 		t.Errorf("%d requests for made-up ids", n)
 	}
-	two, err := ring.Add(time.Now())
+	two, err := ring.Add(time.Now(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,6 +496,132 @@ func TestPublishedKeys(t *testing.T) {
 			if _, err := p.find(kid); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// A preflight bears no session, so it names no room: what any room allows, it is
+// told; the call behind it is checked against its own room.
+func TestAllowedOriginsOfTheSample(t *testing.T) {
+	t.Parallel()
+	c := configs.Default()
+	c.Booking.AllowedOrigins = map[string][]string{"cinema": {"https://www.example.com"}, "stadium": {"https://b.example", "https://www.example.com"}, "*": {"https://all.example"}}
+	a := &App{opts: Options{Config: configs.Fixed(c)}}
+	for room, want := range map[string]string{
+		"":        "https://all.example https://b.example https://www.example.com",
+		"cinema":  "https://www.example.com https://all.example",
+		"nowhere": "https://all.example",
+	} {
+		if got := strings.Join(a.allowedOrigins(room), " "); got != want {
+			t.Errorf("room %q: %s, want %s", room, got, want)
+		}
+	}
+
+	c.Booking.AllowedOrigins = map[string][]string{"cinema": {"https://www.example.com"}} // as in usher.yaml
+	a = &App{opts: Options{Config: configs.Fixed(c)}}
+	s, err := bookinghttp.New(bookinghttp.Options{Office: &booking.Office{}, Log: quietLog, EdgeURL: "http://edge.test", PublicURL: "http://booking.test", AllowedOrigins: a.allowedOrigins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := basehttp.NewServer(basehttp.Options{Name: "booking", Log: quietLog})
+	s.Register(server.App)
+	addr, err := server.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve() }()
+	defer func() {
+		if err := errors.Join(server.Shutdown(context.Background()), <-served); err != nil {
+			t.Error(err)
+		}
+	}()
+	for origin, status := range map[string]int{"https://www.example.com": 204, "https://evil.example": 403} {
+		req, err := http.NewRequestWithContext(t.Context(), "OPTIONS", "http://"+addr.String()+"/v1/showtimes/x/holds", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Close = true
+		req.Header.Set("Origin", origin)
+		req.Header.Set("Access-Control-Request-Method", "POST")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if allow := res.Header.Get("Access-Control-Allow-Origin"); res.StatusCode != status || (status == 204) != (allow == origin) {
+			t.Errorf("%s: %d, allowed %q", origin, res.StatusCode, allow)
+		}
+	}
+}
+
+// What fails while starting is told alone: not with the complaints of a teardown
+// that closes what never served.
+func TestAFailedStartTellsOneFault(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"sandbox", "booking"} {
+		c := configs.Default()
+		c.Sandbox.Addr, c.Booking.Addr, c.Admin.Addr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+		a, err := New(Options{Role: role, Config: configs.Fixed(c), Log: quietLog})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.parts = []part{{name: "broken", listener: role, build: func(*App) error { return errors.New("cannot be built") }}}
+		if err := a.Start(t.Context()); err == nil || err.Error() != "app: broken: cannot be built" {
+			t.Errorf("%s: got %v", role, err)
+		}
+	}
+}
+
+// Quiet is for what comes by the thousand and says nothing.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	for _, c := range []struct {
+		listener, path string
+		want           bool
+	}{
+		{"edge", "/assets/usher.0123456789.css", true}, {"booking", "/assets/usher.0123456789.css", true},
+		{"sandbox", "/static/pay.css", true}, {"edge", "/static/x", false},
+		{"edge", "/v1/rooms/cinema/place", true}, {"booking", "/v1/showtimes/x/seats", true},
+		{"booking", "/v1/bookings/x", false}, {"admin", "/metrics", true}, {"admin", "/v1/admin/rooms", false},
+	} {
+		ctx := &fasthttp.RequestCtx{}
+		ctx.Request.Header.SetMethod("GET")
+		ctx.Request.SetRequestURI(c.path)
+		fc := app.AcquireCtx(ctx)
+		if got := quiet(c.listener)(fc); got != c.want {
+			t.Errorf("%s %s: %v", c.listener, c.path, got)
+		}
+		app.ReleaseCtx(fc)
+	}
+}
+
+// An operator whose database is away is told so, and that nothing is known to
+// have changed; one whose Redis is away, that the edges do not know yet.
+func TestAdminWithoutStores(t *testing.T) {
+	t.Parallel()
+	a := sandboxApp(t, func(c *configs.Config) {
+		c.Operators = []configs.Operator{{Name: "op", Role: configs.RoleOperator, TokenHash: hashOf("operator-token")}}
+	})
+	pool, err := pgxpool.New(t.Context(), "postgres://usher@/usher?host="+t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	a.rooms = booking.NewRooms(pool)
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	url := "http://" + a.Addr("admin") + "/v1/admin/rooms"
+	for _, c := range [][2]string{{"GET", url}, {"GET", url + "/cinema"}, {"POST", url + "/cinema/pause"}} {
+		if status, body := get(t, c[0], c[1], "operator-token", ""); status != 503 || !strings.Contains(body, "problems/unavailable") {
+			t.Errorf("%s %s: %d %s", c[0], c[1], status, body)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 // bridge tells Redis what Postgres knows. It is the only place where the types
 // of the line and of the box office meet.
 type bridge struct {
+	rooms      opener
 	office     reporter
 	line       ledger
 	bookingURL string
@@ -27,8 +28,15 @@ type bridge struct {
 	metrics    bridgeMetrics
 	first      chan struct{} // closed after the first turn, whatever came of it
 
+	cannotOpen bool // the last OpenDue failed; run's goroutine alone has it
+
 	mu     sync.Mutex
 	failed map[string]bool // rooms whose last shipment failed, "" for the reading
+}
+
+// opener opens the rooms whose time has come.
+type opener interface {
+	OpenDue(ctx context.Context) (ids []string, err error)
 }
 
 // reporter is the box office as the bridge sees it.
@@ -47,11 +55,7 @@ const roomsAtOnce = 8
 
 func (a *App) buildBridge() error {
 	c := a.config()
-	// A line of its own, which is never run and signs nothing: it only carries
-	// reports. Its secret is for the constructor.
-	unused := make([]byte, 32)
-	_, _ = rand.Read(unused) // never fails since Go 1.24
-	line, err := queue.New(a.rdb, queue.Options{Log: a.log, PlaceSecrets: [][]byte{unused}, Registerer: prometheus.NewRegistry()})
+	line, err := queue.New(a.rdb, a.bridgeLine())
 	if err != nil {
 		return err
 	}
@@ -60,12 +64,23 @@ func (a *App) buildBridge() error {
 		return err
 	}
 	b := &bridge{
-		office: a.office, line: line, bookingURL: a.urlOf("booking", c.Booking.PublicURL), every: c.Booking.BridgeEvery,
+		rooms: a.rooms, office: a.office, line: line, bookingURL: a.urlOf("booking", c.Booking.PublicURL), every: c.Booking.BridgeEvery,
 		log: a.log.With("component", "bridge"), metrics: m, failed: map[string]bool{}, first: make(chan struct{}),
 	}
 	a.bridge.Store(b)
 	a.spawn("bridge", b.run)
 	return nil
+}
+
+// bridgeLine makes a line of the bridge's own, which is never run and signs
+// nothing: it only carries reports. Its secret is for the constructor. Its claim
+// window is the edge's: a report ends the invitations that have stood for so long.
+func (a *App) bridgeLine() queue.Options {
+	unused := make([]byte, 32)
+	_, _ = rand.Read(unused) // never fails since Go 1.24
+	return queue.Options{
+		Log: a.log, PlaceSecrets: [][]byte{unused}, ClaimWindow: a.config().Edge.ClaimWindow, Registerer: prometheus.NewRegistry(),
+	}
 }
 
 func (b *bridge) run(ctx context.Context) error {
@@ -88,6 +103,7 @@ func (b *bridge) run(ctx context.Context) error {
 func (b *bridge) runOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*b.every)
 	defer cancel()
+	b.openDue(ctx) // before the reading, so that this turn ships what it opened
 	reports, err := b.office.Reports(ctx)
 	b.note(ctx, "", err)
 	if err != nil {
@@ -102,6 +118,24 @@ func (b *bridge) runOnce(ctx context.Context) {
 		})
 	}
 	_ = g.Wait() // failures are noted by room
+}
+
+// openDue must not keep the turn from its reports: it has a part of the time, and
+// its failure is logged when it begins and when it ends.
+func (b *bridge) openDue(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, b.every/2)
+	defer cancel()
+	ids, err := b.rooms.OpenDue(ctx)
+	switch {
+	case err != nil && !b.cannotOpen && !errors.Is(ctx.Err(), context.Canceled):
+		b.log.Warn("rooms that are due cannot be opened; the bridge tries on", "err", err)
+	case err == nil && b.cannotOpen:
+		b.log.Info("rooms that are due are opened again")
+	}
+	b.cannotOpen = err != nil
+	for _, id := range ids {
+		b.log.Info("a room opened on schedule", "room", id)
+	}
 }
 
 func (b *bridge) ship(ctx context.Context, r booking.RoomReport) error {

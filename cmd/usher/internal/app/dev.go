@@ -121,7 +121,7 @@ func (d *dev) stores(ctx context.Context) (Stores, error) {
 	d.lost = make(chan error, 2)
 	s := Stores{PostgresURL: d.cfg.Postgres.URL.Reveal(), RedisURL: d.cfg.Redis.URL.Reveal(), Migrated: d.migrate}
 	var pg, rd *devstack.Server
-	s.Stop = func(context.Context) error { return errors.Join(pg.Stop(), rd.Stop()) }
+	s.Stop = func(ctx context.Context) error { return stopBoth(ctx, pg, rd) }
 	g, ctx := errgroup.WithContext(ctx)
 	dir := d.folder.file("stores")
 	if s.PostgresURL == "" {
@@ -143,6 +143,16 @@ func (d *dev) stores(ctx context.Context) (Stores, error) {
 	}
 	d.urls = s
 	return s, nil
+}
+
+// stopBoth stops the private stores beside each other; when ctx ends, what still
+// runs is killed. The clients' pools are closed by then.
+func stopBoth(ctx context.Context, servers ...*devstack.Server) error {
+	var g errgroup.Group
+	for _, s := range servers {
+		g.Go(func() error { return s.StopWithin(ctx) })
+	}
+	return g.Wait()
 }
 
 // watch reports a private store that ends; after Stop nobody listens any more.

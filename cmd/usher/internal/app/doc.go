@@ -26,7 +26,8 @@
 //
 // The line and the box office never import each other. bridge.go is where their
 // types meet: each second it reads what Postgres knows and writes it into
-// Redis, a room at a time. It runs in every booking process, for the scripts
+// Redis, a room at a time; before that it opens the rooms whose hour has come, so
+// that nobody need be awake for it. It runs in every booking process, for the scripts
 // that receive it are safe from any number of writers. When Redis is away the
 // bridge complains once and tries again; booking serves on.
 package app

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -21,7 +22,7 @@ func quiet(listener string) func(c *fiber.Ctx) bool {
 	return func(c *fiber.Ctx) bool {
 		path := c.Path()
 		switch {
-		case strings.HasPrefix(path, "/static/"):
+		case strings.HasPrefix(path, "/assets/"), listener == "sandbox" && strings.HasPrefix(path, "/static/"):
 			return true
 		case listener == "edge":
 			return queuehttp.Quiet(c)
@@ -126,9 +127,19 @@ func (a *App) buildSandbox() error {
 }
 
 // allowedOrigins answers from the configuration in force: the room's own list
-// and the one for every room.
+// and the one for every room. Of no room ("") it answers every list: a preflight
+// bears no session and so names no room, and the request behind it is checked
+// against its own.
 func (a *App) allowedOrigins(room string) []string {
 	all := a.config().Booking.AllowedOrigins
+	if room == "" {
+		var union []string
+		for _, list := range all {
+			union = append(union, list...)
+		}
+		slices.Sort(union)
+		return slices.Compact(union)
+	}
 	return append(append([]string(nil), all[room]...), all["*"]...)
 }
 
