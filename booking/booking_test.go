@@ -67,7 +67,10 @@ func office(t testing.TB, pool *pgxpool.Pool, change ...func(*Options)) *Office 
 	t.Helper()
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
-	o := Options{Verifier: newPasses(t).verifier(), SessionSecret: secret, SweepEvery: -1, TakesPerMin: -1}
+	o := Options{
+		Verifier: newPasses(t).verifier(), SessionSecret: secret, SweepEvery: -1, TakesPerMin: -1,
+		HoldDeadline: 30 * time.Second, // a slow machine is not busy; tests of the deadline set their own
+	}
 	for _, c := range change {
 		c(&o)
 	}
