@@ -141,17 +141,7 @@ func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (n int) {
 
 func TestEveryStatementPreparesAgainstTheSchema(t *testing.T) {
 	t.Parallel()
-	pool := bookingtest.Pool(t)
-	conn, err := pool.Acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	for name, sql := range statements {
-		if _, err := conn.Conn().Prepare(context.Background(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	bookingtest.Prepares(t, statements)
 }
 
 func TestAHoldIsTakenReadAndReleased(t *testing.T) {

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,17 +12,7 @@ import (
 
 func TestEveryStatementPreparesAgainstTheSchema(t *testing.T) {
 	t.Parallel()
-	pool := bookingtest.Pool(t)
-	conn, err := pool.Acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	for name, sql := range statements {
-		if _, err := conn.Conn().Prepare(context.Background(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	bookingtest.Prepares(t, statements)
 }
 
 // A statement that is not in the list is prepared by no test.

@@ -21,16 +21,7 @@ func TestMain(m *testing.M) { os.Exit(devstacktest.Main(m)) }
 
 func TestEveryStatementPreparesAgainstTheSchema(t *testing.T) {
 	t.Parallel()
-	conn, err := bookingtest.Pool(t).Acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	for name, sql := range statements {
-		if _, err := conn.Conn().Prepare(context.Background(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	bookingtest.Prepares(t, statements)
 }
 
 // Writers of one booking, each under the booking's lock, number its events

@@ -11,15 +11,7 @@ import (
 
 func TestEveryStatementPreparesAgainstTheSchema(t *testing.T) {
 	t.Parallel()
-	pool := bookingtest.Pool(t)
-	conn, err := pool.Acquire(context.Background())
-	must(t, err)
-	defer conn.Release()
-	for name, sql := range payment.Statements() {
-		if _, err := conn.Conn().Prepare(context.Background(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	bookingtest.Prepares(t, payment.Statements())
 }
 
 func TestFromHoldToTicket(t *testing.T) {
