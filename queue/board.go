@@ -29,24 +29,24 @@ type point struct {
 }
 
 func readBoard(name string, reply []any, at time.Time) *board {
-	s, st := list(reply, 0), list(reply, 1)
+	s, st := readFields(reply, 0), readFields(reply, 1)
 	b := &board{
 		at: at, now: number(reply, 2),
-		last: number(st, 0), mark: number(st, 1), report: number(st, 2), grace: number(st, 6),
-		turn: time.Duration(number(st, 7)) * time.Microsecond,
+		last: st.number("last"), mark: st.number("mark"), report: st.number("report"), grace: st.number("grace"),
+		turn: time.Duration(st.number("turn")) * time.Microsecond,
 		gone: map[member]int64{},
 	}
-	noshow, show := realNumber(st, 8), realNumber(st, 9)
+	noshow, show := st.real("noshow"), st.real("show")
 	b.noShow = min(0.5, noshow/(noshow+show+10)) // as call.lua reckons it
 	b.view = RoomView{
-		Room: name, Version: number(s, 0), Run: int(number(s, 1)), Mode: text(s, 2), State: text(s, 3),
-		RatePerMinute: int(number(s, 4)), Cap: int(number(s, 5)), Title: text(s, 6),
-		OpensAt: instant(number(s, 7)), BookingURL: text(s, 8),
+		Room: name, Version: s.number("version"), Run: int(s.number("run")), Mode: s["mode"], State: s["state"],
+		RatePerMinute: int(s.number("rate")), Cap: int(s.number("cap")), Title: s["title"],
+		OpensAt: instant(s.number("opens")), BookingURL: s["url"],
 		Waiting: int(number(reply, 3)), Called: int(number(reply, 4)), StandingBy: int(number(reply, 5)),
-		Inside: int(number(reply, 6)), Admitted: number(st, 10),
-		Available: int(number(st, 3)), Total: int(number(st, 4)), SoldOut: text(st, 11) == "1", At: at,
+		Inside: int(number(reply, 6)), Admitted: st.number("admitted"),
+		Available: int(st.number("available")), Total: int(st.number("total")), SoldOut: st["soldout"] == "1", At: at,
 	}
-	_ = json.Unmarshal([]byte(text(st, 5)), &b.view.Lanes) // absent before the first report
+	_ = json.Unmarshal([]byte(st["lanes"]), &b.view.Lanes) // absent before the first report
 
 	scores := list(reply, 7)
 	b.exact = make([]int64, len(scores))

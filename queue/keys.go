@@ -18,6 +18,11 @@ var roomKeys = [...]string{
 	"gone",     // ZSET   member → score of the place that was left; bounded
 	"missed",   // ZSET   member → score to give back after one missed call or unused pass; bounded
 	"restored", // ZSET   member → score that was given back once; bounded
+	"priority", // ZSET   member → score; the line beside the line, with a share of the calls
+	"entries",  // STRING the members that took part in the draw, 16 bytes each, as they were read
+	"revoked",  // HASH   what was revoked → instant (µs); shipped by the bridge
+	"moves",    // HASH   digest of a move code → the place it moves; bounded, short-lived
+	"invites",  // HASH   invite id → places taken from its quota
 }
 
 // Positions of single keys in what keysOf returns, for reads outside scripts.
@@ -31,6 +36,12 @@ const (
 	kSlots
 	kGone
 	kMissed
+	kRestored
+	kPriority
+	kEntries
+	kRevoked
+	kMoves
+	kInvites
 )
 
 // keysOf makes all key names of a room. Nothing else makes key names.

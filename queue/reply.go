@@ -25,13 +25,29 @@ func text(reply []any, i int) string {
 // number is the i-th element as an integer; 0 when it is absent, nil or empty.
 func number(reply []any, i int) int64 { return parseScore(text(reply, i)) }
 
-// realNumber is the i-th element as a float; 0 when it is absent, nil or empty.
-func realNumber(reply []any, i int) float64 {
-	f, err := strconv.ParseFloat(text(reply, i), 64)
+// fields is a hash as a script answers it (HGETALL).
+type fields map[string]string
+
+// readFields is the i-th element as a hash; empty when it is none.
+func readFields(reply []any, i int) fields {
+	flat := list(reply, i)
+	f := make(fields, len(flat)/2)
+	for j := 0; j+1 < len(flat); j += 2 {
+		f[text(flat, j)] = text(flat, j+1)
+	}
+	return f
+}
+
+// number is a field as an integer; 0 when it is absent.
+func (f fields) number(name string) int64 { return parseScore(f[name]) }
+
+// real is a field as a float; 0 when it is absent.
+func (f fields) real(name string) float64 {
+	v, err := strconv.ParseFloat(f[name], 64)
 	if err != nil {
 		return 0
 	}
-	return f
+	return v
 }
 
 // list is the i-th element as a list; nil when it is none.

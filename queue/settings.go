@@ -38,6 +38,18 @@ func (s Settings) validate() error {
 	return nil
 }
 
+// fields are what the scripts and the boards find in the hash, beside version,
+// run, state and url: name and value in turn. Times are µs, 0 for none.
+func (s Settings) fields() []any {
+	opens := int64(0)
+	if !s.OpensAt.IsZero() {
+		opens = s.OpensAt.UnixMicro()
+	}
+	return []any{
+		"mode", s.Mode, "rate", s.RatePerMinute, "cap", s.Cap, "title", s.Title, "opens", opens,
+	}
+}
+
 // PutSettings ships a room's settings and adds it to the list of rooms. By
 // version: an older one never overwrites a newer, the same one changes nothing but
 // the booking URL.
@@ -47,12 +59,8 @@ func (l *Line) PutSettings(ctx context.Context, s Settings) error {
 		return err
 	}
 	r := l.own(s.Room)
-	opens := int64(0)
-	if !s.OpensAt.IsZero() {
-		opens = s.OpensAt.UnixMicro()
-	}
-	reply, err := l.run(ctx, settingsScript, r.keys, s.Version, s.Run, s.Mode, s.State, s.RatePerMinute, s.Cap,
-		s.Title, opens, s.BookingURL, micros(l.opts.ClaimWindow))
+	args := append([]any{s.Version, s.Run, s.State, s.BookingURL, micros(l.opts.ClaimWindow)}, s.fields()...)
+	reply, err := l.run(ctx, settingsScript, r.keys, args...)
 	if err != nil {
 		return err
 	}

@@ -2,15 +2,12 @@
 -- KEYS  as in keys.go
 -- ARGV  1 exact scores at the head  2 most samples behind  3 most former places
 -- returns {}, never configured, or
---   {{settings: version run mode state rate cap title opens url},
---    {state: last mark report available total lanes grace turn noshow show admitted soldout},
+--   {{field, value, …} of the settings, {field, value, …} of the state,
 --    now, waiting, called, standby, inside,
 --    {score …} of the head, {rank, score, …} behind it ascending, {member, score, …} of places that left}
-local s = redis.call('HMGET', k_settings, 'version', 'run', 'mode', 'state', 'rate', 'cap', 'title', 'opens', 'url')
-if not s[1] then return {} end
-local st = redis.call('HMGET', k_state, 'last', 'mark', 'report', 'available', 'total', 'lanes', 'grace', 'turn',
-  'noshow', 'show', 'admitted', 'soldout')
-local function text(v) for i = 1, #v do v[i] = v[i] or '' end return v end -- a nil would cut the reply short
+local settings = redis.call('HGETALL', k_settings)
+if #settings == 0 then return {} end
+local state = redis.call('HGETALL', k_state)
 
 local n, exact = redis.call('ZCARD', k_wait), tonumber(ARGV[1])
 local head, scores = redis.call('ZRANGE', k_wait, 0, exact - 1, 'WITHSCORES'), {}
@@ -28,6 +25,6 @@ if behind > 0 then
   end
 end
 -- At or below the watermark polls ask anyway: only those above it are shipped.
-local gone = redis.call('ZRANGEBYSCORE', k_gone, '(' .. (st[2] or '0'), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
-return { text(s), text(st), f(clock()), n, redis.call('ZCARD', k_called), redis.call('ZCARD', k_standby),
+local gone = redis.call('ZRANGEBYSCORE', k_gone, '(' .. (redis.call('HGET', k_state, 'mark') or '0'), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+return { settings, state, f(clock()), n, redis.call('ZCARD', k_called), redis.call('ZCARD', k_standby),
   redis.call('ZCARD', k_inside), scores, samples, gone }
