@@ -2,14 +2,20 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+
+	"usher/queue/limits"
 )
 
 // Join gives the fan a place at the tail, or finds the one they have: the same
 // place and rank, whatever its state. After one missed call the place of before
 // comes back; so it does after a pass that nobody used; after leaving or a finished
 // visit the fan starts at the tail. Errors: ErrUnknownRoom, ErrRoomClosed and
-// *NotOpenYetError (no new places; old ones are kept), ErrBadToken (Fan.Place), ErrStale.
+// *NotOpenYetError (no new places; old ones are kept), ErrBadToken (Fan.Place), ErrStale;
+// and of Fan.Toll, which only a new place is charged, *limits.RefusedError,
+// *limits.ProofError and limits.ErrUsed.
 func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	r, b, err := l.room(ctx, name)
 	if err != nil {
@@ -19,8 +25,18 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	reply, err := l.runList(ctx, joinScript, r.keys, p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed)
+	keys, args := r.keys, []any{p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed}
+	var charge limits.Charge
+	if fan.Toll != nil {
+		charge = fan.Toll.For(name, p.id())
+		keys, args = slices.Concat(keys, charge.Keys), append(args, charge.Blob)
+	}
+	reply, err := l.runList(ctx, joinScript, keys, args...)
 	if err != nil {
+		return View{}, err
+	}
+	if err := charge.Refusal(reply); err != nil {
+		l.refusedToll(name, err)
 		return View{}, err
 	}
 	switch code := text(reply, 0); code {
@@ -45,6 +61,13 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		return v, nil
 	default:
 		return View{}, fmt.Errorf("queue: join: unexpected reply %q", code)
+	}
+}
+
+// refusedToll counts what the limits refused.
+func (l *Line) refusedToll(room string, err error) {
+	if r := (*limits.RefusedError)(nil); errors.As(err, &r) {
+		l.metrics.limited.WithLabelValues(room, r.Bucket).Inc()
 	}
 }
 

@@ -44,7 +44,8 @@ const (
 	kInvites
 )
 
-// keysOf makes all key names of a room. Nothing else makes key names.
+// keysOf makes all key names of a room. Nothing else makes key names, but for the
+// short-lived ones of package limits: usher:{room}:limit:… and usher:{room}:proof:….
 func keysOf(room string) []string {
 	keys := make([]string, len(roomKeys))
 	for i, k := range roomKeys {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"usher/admission/pass"
+	"usher/queue/limits"
 )
 
 // Bounds of what is remembered and of what one script run does.
@@ -46,6 +47,10 @@ type Options struct {
 	PassLife     time.Duration // default pass.Life; ≥ 2 s
 	SlotLease    time.Duration // default pass.SlotLease; longer than PassLife
 	Registerer   prometheus.Registerer
+
+	// Guesses is how often one address may try a kind of thing ("move"), see Allow;
+	// asked at each try. Default: 30 a minute, 30 at once.
+	Guesses func(what string) limits.Rate
 }
 
 func (o *Options) validate() error {
@@ -65,6 +70,9 @@ func (o *Options) validate() error {
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry() // metrics nobody reads
+	}
+	if o.Guesses == nil {
+		o.Guesses = func(string) limits.Rate { return limits.Rate{PerMinute: 30, Burst: 30} }
 	}
 	if len(o.PlaceSecrets) == 0 {
 		return errors.New("queue: a place secret is needed")

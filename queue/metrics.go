@@ -12,7 +12,8 @@ import (
 type metrics struct {
 	joins, leaves, invitations, missed, admissions, standbys, releases, leases *prometheus.CounterVec
 	scriptErrors                                                               *prometheus.CounterVec
-	fans                                                                       *prometheus.GaugeVec // by room and status
+	limited                                                                    *prometheus.CounterVec // by room and bucket
+	fans                                                                       *prometheus.GaugeVec   // by room and status
 	boardAt, ratePerMinute, slotCap                                            *prometheus.GaugeVec
 }
 
@@ -35,6 +36,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		scriptErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "usher", Subsystem: "queue", Name: "script_errors_total", Help: "Scripts that failed or got no reply.",
 		}, []string{"script"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "usher", Subsystem: "limits", Name: "refused_total", Help: "New places refused by a full bucket: fan, address, block, room, waiter.",
+		}, []string{"room", "bucket"}),
 		fans:          gauge("fans", "Fans by the last board: waiting, called, standing_by, inside.", "room", "status"),
 		boardAt:       gauge("board_timestamp_seconds", "When this edge last read the room's board, Unix time.", "room"),
 		ratePerMinute: gauge("rate_per_minute", "Most admissions a minute, as set.", "room"),
@@ -42,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
-		m.scriptErrors, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
+		m.scriptErrors, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("queue: metrics: %w", err)

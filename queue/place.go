@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 
 	"usher/admission/pass"
+	"usher/queue/limits"
 )
 
 // Token is a signed place: base64url of
@@ -133,6 +134,8 @@ type Fan struct {
 	ID    string // the usher_fan cookie, or a bare API client's Idempotency-Key; must be hard to guess
 	Bound bool   // ID came by the browser's cookie, so passes are bound to that browser
 	Place Token  // with ID "": the place of this fan, who has nothing else to show
+
+	Toll *limits.Toll // what a new place costs; nil: nothing
 }
 
 // identify makes the place a fan has in a room, without its score. Member and

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"usher/queue/limits"
 )
 
 //go:embed lua/*.lua
@@ -21,7 +23,7 @@ type script struct {
 }
 
 var (
-	joinScript     = mustScript("join")
+	joinScript     = mustScript("join", limits.Lua)
 	callScript     = mustScript("call")
 	claimScript    = mustScript("claim")
 	leaveScript    = mustScript("leave")
@@ -35,7 +37,9 @@ var (
 	}
 )
 
-func mustScript(name string) script {
+// mustScript puts a verb together: the number of a room's own keys (what a verb
+// brings besides stands behind them), head.lua, what else it calls, and itself.
+func mustScript(name string, libs ...string) script {
 	head, err := luaFiles.ReadFile("lua/head.lua")
 	if err != nil {
 		panic(err) // the file is embedded
@@ -44,7 +48,8 @@ func mustScript(name string) script {
 	if err != nil {
 		panic(err)
 	}
-	return script{name: name, Script: redis.NewScript(string(head) + string(body))}
+	core := fmt.Sprintf("local core = %d\n", len(roomKeys))
+	return script{name: name, Script: redis.NewScript(core + string(head) + strings.Join(libs, "") + string(body))}
 }
 
 // loadScripts puts every verb into Redis' cache, so that the first fan pays for

@@ -2,7 +2,9 @@
 -- KEYS  as in keys.go
 -- ARGV  1 member  2 floor: a new score lies above it (the highest any edge saw)
 --       3 claim window (µs)  4 most restored places remembered
+--       with keys behind the room's own, the last one is their toll (limits/toll.lua)
 -- returns {'unknown'} | {'closed'} | {'early', opens at (µs, 0: not known)}
+--         | what a toll that was not paid returns
 --         {'waiting',  score, rank, created, run, 0, now}
 --         {'called',   score, 0,    created, run, due (0: standing by), now}
 --         {'admitted', score, 0,    0,       run, 0, now}
@@ -42,8 +44,10 @@ if score then -- one missed call, or one unused pass, is forgiven: the place of 
   return waiting(score, 0)
 end
 
+local unpaid = #KEYS > core and toll(now, core + 1, ARGV[#ARGV])
+if unpaid then return unpaid end
 score = f(math.max(now, num(k_state, 'last') + 1, tonumber(ARGV[2]) + 1))
-redis.call('HSET', k_state, 'last', score) -- the first write, and one that a full Redis refuses; after any other it refuses none
+redis.call('HSET', k_state, 'last', score) -- before other writes (a toll's are like it): a full Redis refuses the first one, and after it none
 redis.call('ZREM', k_restored, member) -- a place of its own, with its own forgiveness
 if r.mode == 'passthrough' then -- no line: called on arrival
   redis.call('ZADD', k_called, score, member)
