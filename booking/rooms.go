@@ -2,6 +2,7 @@ package booking
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -27,9 +28,12 @@ type Room struct {
 	Valve         string // fixed, adaptive
 	RatePerMinute int
 	Cap           int
+	GathersAt     time.Time // when a room of mode draw begins to take places; zero without
 	OpensAt       time.Time // zero when the room has no opening
-	Run           int       // raised by a reset; places of an older run have ended
-	Version       int64     // raised by every change
+	Timezone      string    // IANA name of the event's clock
+	Draw          Draw
+	Run           int   // raised by a reset; places of an older run have ended
+	Version       int64 // raised by every change
 	UpdatedAt     time.Time
 }
 
@@ -38,29 +42,20 @@ type RoomChange struct {
 	State         *string
 	RatePerMinute *int
 	Cap           *int
+	GathersAt     *time.Time // the zero time takes it away
+	OpensAt       *time.Time // the zero time takes it away
+	PublicValue   *string    // of the draw; only before the drawing
 	// OnlyFrom, when set, refuses the change of state unless the room is in this
 	// state (or already in the wanted one). It tells "resume" from "open": a
 	// resume sent late must not reopen a room that was closed meanwhile.
 	OnlyFrom string
 }
 
-// RoomVerb is the change an operator's word stands for: open, pause, resume or
-// close. ok is false for any other word.
-func RoomVerb(verb string) (c RoomChange, ok bool) {
-	to := map[string]string{"open": "open", "pause": "paused", "resume": "open", "close": "closed"}
-	state, ok := to[verb]
-	if !ok {
-		return RoomChange{}, false
-	}
-	c.State = &state
-	if verb == "resume" {
-		c.OnlyFrom = "paused"
-	}
-	return c, true
-}
-
 // RoomTransitionError says that a room in state From cannot go to state To.
-type RoomTransitionError struct{ Room, From, To string }
+type RoomTransitionError struct {
+	Room, From, To string
+	Why            string // what to do instead; may be ""
+}
 
 func (e *RoomTransitionError) Error() string {
 	return fmt.Sprintf("booking: room %s is %s and cannot become %s", e.Room, e.From, e.To)
@@ -76,6 +71,14 @@ func (e *RoomBoundsError) Error() string {
 	return fmt.Sprintf("booking: %s %d is not between %d and %d", e.Field, e.Got, e.Min, e.Max)
 }
 
+// RoomDatesError says that a room would begin to gather after it opens.
+type RoomDatesError struct{ GathersAt, OpensAt time.Time }
+
+func (e *RoomDatesError) Error() string {
+	return fmt.Sprintf("booking: the gathering at %s is not before the opening at %s",
+		e.GathersAt.Format(time.RFC3339), e.OpensAt.Format(time.RFC3339))
+}
+
 // Rooms reads and changes the waiting rooms' rows.
 type Rooms struct{ pool *pgxpool.Pool }
 
@@ -83,13 +86,20 @@ type Rooms struct{ pool *pgxpool.Pool }
 func NewRooms(pool *pgxpool.Pool) *Rooms { return &Rooms{pool: pool} }
 
 const roomColumns = `room_id, title, mode, state, valve, rate_per_minute, cap,
-	COALESCE(opens_at, '0001-01-01T00:00:00Z'::timestamptz), run, version, updated_at`
+	COALESCE(gathers_at, '0001-01-01T00:00:00Z'::timestamptz), COALESCE(opens_at, '0001-01-01T00:00:00Z'::timestamptz),
+	timezone, draw_seed, draw_public_value, COALESCE(draw_digest, ''), COALESCE(draw_entries, 0), COALESCE(draw_cut, 0),
+	COALESCE(drawn_at, '0001-01-01T00:00:00Z'::timestamptz), run, version, updated_at`
 
 func scanRoom(row pgx.CollectableRow) (Room, error) {
 	var r Room
-	err := row.Scan(&r.ID, &r.Title, &r.Mode, &r.State, &r.Valve, &r.RatePerMinute, &r.Cap,
-		&r.OpensAt, &r.Run, &r.Version, &r.UpdatedAt)
-	r.OpensAt, r.UpdatedAt = r.OpensAt.UTC(), r.UpdatedAt.UTC()
+	var seed, digest []byte
+	err := row.Scan(&r.ID, &r.Title, &r.Mode, &r.State, &r.Valve, &r.RatePerMinute, &r.Cap, &r.GathersAt, &r.OpensAt,
+		&r.Timezone, &seed, &r.Draw.PublicValue, &digest, &r.Draw.Entries, &r.Draw.Cut, &r.Draw.At, &r.Run, &r.Version, &r.UpdatedAt)
+	copy(r.Draw.Seed[:], seed)
+	copy(r.Draw.Digest[:], digest)
+	for _, t := range []*time.Time{&r.GathersAt, &r.OpensAt, &r.Draw.At, &r.UpdatedAt} {
+		*t = t.UTC()
+	}
 	return r, err
 }
 
@@ -127,7 +137,8 @@ func getRoom(ctx context.Context, q querier, id, lock string) (Room, error) {
 // Change applies c to the room and writes who did it to the audit log, in one
 // transaction, and answers the room as it then is. Any change raises Version by
 // one; a change that changes nothing is accepted and leaves no trace. Errors:
-// ErrUnknownRoom, *RoomTransitionError, *RoomBoundsError.
+// ErrUnknownRoom, *RoomTransitionError, *RoomBoundsError, *RoomDatesError,
+// *PublicValueError.
 func (rs *Rooms) Change(ctx context.Context, actor, id string, c RoomChange) (Room, error) {
 	var after Room
 	err := pgx.BeginTxFunc(ctx, rs.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -148,67 +159,58 @@ func (rs *Rooms) Change(ctx context.Context, actor, id string, c RoomChange) (Ro
 	return after, nil
 }
 
-// One statement, so one transaction: a room never opens without a line in the
-// audit log. SKIP LOCKED leaves a room that another process opens, or an
-// operator changes, at this moment to whoever has it, or to the next turn.
-const sqlOpenDue = `
-	WITH due AS (
-		SELECT room_id, state, version FROM room
-		 WHERE state = 'scheduled' AND opens_at <= clock_timestamp()
-		 ORDER BY room_id FOR UPDATE SKIP LOCKED
-	), opened AS (
-		UPDATE room r SET state = 'open', updated_at = clock_timestamp(),
-		       version = GREATEST(r.version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-		  FROM due WHERE r.room_id = due.room_id
-		RETURNING r.room_id, due.state AS was, due.version AS was_version, r.state, r.version, r.rate_per_minute, r.cap
-	), logged AS (
-		INSERT INTO audit_log (actor, action, subject, detail)
-		SELECT 'schedule', 'room.change', 'room:' || room_id, jsonb_build_object(
-			'before', jsonb_build_object('state', was, 'ratePerMinute', rate_per_minute, 'cap', cap, 'version', was_version),
-			'after', jsonb_build_object('state', state, 'ratePerMinute', rate_per_minute, 'cap', cap, 'version', version))
-		  FROM opened
-	)
-	SELECT room_id FROM opened ORDER BY room_id`
-
-// OpenDue opens the scheduled rooms whose opening has come, by the database's
-// clock, and answers their ids; the audit log names "schedule" as the actor. Any
-// number of processes may call it as often as they like: a room opens once.
-func (rs *Rooms) OpenDue(ctx context.Context) ([]string, error) {
-	rows, _ := rs.pool.Query(ctx, sqlOpenDue)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("booking: open rooms that are due: %w", err)
-	}
-	return ids, nil
-}
-
 func saveRoom(ctx context.Context, tx pgx.Tx, actor string, before Room, after *Room) error {
 	err := tx.QueryRow(ctx, `
-		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4,
+		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4, gathers_at = $5, opens_at = $6, draw_public_value = $7,
 		       version = GREATEST(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = clock_timestamp()
 		 WHERE room_id = $1
-		RETURNING version, updated_at`, after.ID, after.State, after.RatePerMinute, after.Cap).
+		RETURNING version, updated_at`, after.ID, after.State, after.RatePerMinute, after.Cap,
+		orNull(after.GathersAt), orNull(after.OpensAt), after.Draw.PublicValue).
 		Scan(&after.Version, &after.UpdatedAt)
 	if err != nil {
 		return err
 	}
 	after.UpdatedAt = after.UpdatedAt.UTC()
-	_, err = tx.Exec(ctx, `
+	return auditRoom(ctx, tx, actor, before, *after)
+}
+
+func auditRoom(ctx context.Context, tx pgx.Tx, actor string, before, after Room) error {
+	_, err := tx.Exec(ctx, `
 		INSERT INTO audit_log (actor, action, subject, detail)
 		VALUES ($1, 'room.change', $2, $3)`, actor, "room:"+after.ID,
 		map[string]any{"before": before.audited(), "after": after.audited()})
 	return err
 }
 
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// audited is the room as the audit log tells it; never its seed.
 func (r Room) audited() map[string]any {
-	return map[string]any{"state": r.State, "ratePerMinute": r.RatePerMinute, "cap": r.Cap, "version": r.Version}
+	m := map[string]any{"state": r.State, "ratePerMinute": r.RatePerMinute, "cap": r.Cap, "version": r.Version}
+	for name, t := range map[string]time.Time{"gathersAt": r.GathersAt, "opensAt": r.OpensAt, "drawnAt": r.Draw.At} {
+		if !t.IsZero() {
+			m[name] = t
+		}
+	}
+	if r.Draw.PublicValue != "" {
+		m["publicValue"] = r.Draw.PublicValue
+	}
+	if !r.Draw.At.IsZero() {
+		m["drawEntries"], m["drawDigest"] = r.Draw.Entries, hex.EncodeToString(r.Draw.Digest[:])
+	}
+	return m
 }
 
 // apply is the pure half of Change.
 func (c RoomChange) apply(r Room) (Room, error) {
 	if c.State != nil && *c.State != r.State {
-		if !mayBecome(r.State, *c.State) || (c.OnlyFrom != "" && c.OnlyFrom != r.State) {
-			return r, &RoomTransitionError{Room: r.ID, From: r.State, To: *c.State}
+		if !mayBecome(r, *c.State) || (c.OnlyFrom != "" && c.OnlyFrom != r.State) {
+			return r, &RoomTransitionError{Room: r.ID, From: r.State, To: *c.State, Why: whyNot(r, *c.State)}
 		}
 		r.State = *c.State
 	}
@@ -224,21 +226,31 @@ func (c RoomChange) apply(r Room) (Room, error) {
 		}
 		r.Cap = *c.Cap
 	}
-	return r, nil
+	if c.PublicValue != nil {
+		v, err := publicValue(*c.PublicValue)
+		if err != nil {
+			return r, err
+		}
+		if v != r.Draw.PublicValue && (r.Mode != "draw" || r.State == "drawing" || !r.Draw.At.IsZero()) {
+			return r, &PublicValueError{"it counts for a draw, and can be set only before the drawing"}
+		}
+		r.Draw.PublicValue = v
+	}
+	return c.dates(r)
 }
 
-// mayBecome is the operator's state machine. A closed room may open again: sales
-// that were stopped in error go on, and the audit log tells.
-func mayBecome(from, to string) bool {
-	switch from {
-	case "open":
-		return to == "paused" || to == "closed"
-	case "paused":
-		return to == "open" || to == "closed"
-	case "scheduled", "closed":
-		return to == "open"
+// dates sets the schedule; the database keeps microseconds.
+func (c RoomChange) dates(r Room) (Room, error) {
+	if c.GathersAt != nil {
+		r.GathersAt = c.GathersAt.UTC().Truncate(time.Microsecond)
 	}
-	return false
+	if c.OpensAt != nil {
+		r.OpensAt = c.OpensAt.UTC().Truncate(time.Microsecond)
+	}
+	if (c.GathersAt != nil || c.OpensAt != nil) && !r.GathersAt.IsZero() && !r.OpensAt.IsZero() && !r.GathersAt.Before(r.OpensAt) {
+		return r, &RoomDatesError{GathersAt: r.GathersAt, OpensAt: r.OpensAt}
+	}
+	return r, nil
 }
 
 func within(field string, got, most int) error {

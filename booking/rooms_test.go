@@ -35,10 +35,12 @@ func TestRoomTransitions(t *testing.T) {
 	ctx := context.Background()
 	states := []string{"scheduled", "gathering", "drawing", "open", "paused", "closed"}
 	allowed := map[string]string{ // verb → the states it works from; elsewhere it is refused
-		"open":   "scheduled open paused closed",
+		"gather": "scheduled gathering",
+		"draw":   "drawing",
+		"open":   "scheduled gathering open paused closed",
 		"pause":  "open paused",
 		"resume": "open paused",
-		"close":  "open paused closed",
+		"close":  "scheduled gathering open paused closed",
 	}
 	pool, rooms := aRoom(t, "open")
 	for verb, from := range allowed {
@@ -157,6 +159,7 @@ func TestRoomsOpenOnSchedule(t *testing.T) {
 	for id, row := range map[string][2]string{
 		"due-a": {"scheduled", "-1 second"}, "due-b": {"scheduled", "-1 day"},
 		"early": {"scheduled", "1 hour"}, "closed-before": {"closed", "-1 second"}, "gathering": {"gathering", "-1 second"},
+		"drawing": {"drawing", "-1 second"},
 	} {
 		if _, err := pool.Exec(ctx, `INSERT INTO room (room_id, title, state, rate_per_minute, cap, opens_at)
 			VALUES ($1, 'T', $2, 60, 10, clock_timestamp() + $3::text::interval)`, id, row[0], row[1]); err != nil {
@@ -178,19 +181,21 @@ func TestRoomsOpenOnSchedule(t *testing.T) {
 	for range processes {
 		wg.Go(func() {
 			<-gate
-			ids, err := rooms.OpenDue(ctx)
+			steps, err := rooms.OpenDue(ctx)
 			if err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			opened = append(opened, ids...)
+			for _, s := range steps {
+				opened = append(opened, s.ID+" "+s.To)
+			}
 		})
 	}
 	close(gate)
 	wg.Wait()
 	slices.Sort(opened)
-	if got := strings.Join(opened, " "); got != "due-a due-b" {
+	if got := strings.Join(opened, " "); got != "due-a open due-b open gathering open" {
 		t.Errorf("opened %q", got)
 	}
 	all, err := rooms.List(ctx)
@@ -204,13 +209,13 @@ func TestRoomsOpenOnSchedule(t *testing.T) {
 			t.Errorf("version %d after %d: the edges would not learn it", r.Version, before.Version)
 		}
 	}
-	if got, want := strings.Join(states, ", "), "closed-before closed, due-a open, due-b open, early scheduled, gathering gathering, hall paused, no-time scheduled"; got != want {
+	if got, want := strings.Join(states, ", "), "closed-before closed, drawing drawing, due-a open, due-b open, early scheduled, gathering open, hall paused, no-time scheduled"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	rows, _ := pool.Query(ctx, `SELECT actor || ' ' || action || ' ' || subject || ' ' || (detail->'before'->>'state') || '>' || (detail->'after'->>'state')
 		FROM audit_log ORDER BY subject`)
 	log, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if got, want := strings.Join(log, "; "), "schedule room.change room:due-a scheduled>open; schedule room.change room:due-b scheduled>open"; err != nil || got != want {
+	if got, want := strings.Join(log, "; "), "schedule room.change room:due-a scheduled>open; schedule room.change room:due-b scheduled>open; schedule room.change room:gathering gathering>open"; err != nil || got != want {
 		t.Errorf("audit log %q, %v", got, err)
 	}
 	if ids, err := rooms.OpenDue(ctx); err != nil || len(ids) > 0 {

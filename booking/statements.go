@@ -34,4 +34,8 @@ var statements = map[string]string{
 	"sqlReportRooms":    sqlReportRooms,
 	"sqlReportSessions": sqlReportSessions,
 	"sqlReportLeft":     sqlReportLeft,
+	"sqlOpenDue":        sqlOpenDue,
+	"sqlPutDrawEntries": sqlPutDrawEntries,
+	"sqlDrawEntries":    sqlDrawEntries,
+	"sqlFinishDraw":     sqlFinishDraw,
 }

@@ -21,6 +21,7 @@ type board struct {
 	exact   []int64       // scores at the head, ascending
 	samples []point       // behind the head, ascending; the last is the tail
 	gone    map[member]int64
+	draw    drawn
 }
 
 type point struct {
@@ -41,11 +42,13 @@ func readBoard(name string, reply []any, at time.Time) *board {
 	b.view = RoomView{
 		Room: name, Version: s.number("version"), Run: int(s.number("run")), Mode: s["mode"], State: s["state"],
 		RatePerMinute: int(s.number("rate")), Cap: int(s.number("cap")), Title: s["title"],
-		OpensAt: instant(s.number("opens")), BookingURL: s["url"],
+		OpensAt: instant(s.number("opens")), GathersAt: instant(s.number("gathers")), Timezone: s["zone"], BookingURL: s["url"],
 		Waiting: int(number(reply, 3)), Called: int(number(reply, 4)), StandingBy: int(number(reply, 5)),
 		Inside: int(number(reply, 6)), Admitted: st.number("admitted"),
 		Available: int(st.number("available")), Total: int(st.number("total")), SoldOut: st["soldout"] == "1", At: at,
 	}
+	b.draw = readDraw(s)
+	b.view.Draw = viewDraw(s)
 	_ = json.Unmarshal([]byte(st["lanes"]), &b.view.Lanes) // absent before the first report
 
 	scores := list(reply, 7)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,7 +12,7 @@ import (
 // Settings are a room's row as Postgres has it; the bridge ships them.
 type Settings struct {
 	Room, Title   string
-	Mode          string    // fifo, passthrough, reject (draw lines up as fifo does)
+	Mode          string    // fifo, draw, passthrough, reject
 	State         string    // scheduled, gathering, drawing, open, paused, closed
 	RatePerMinute int       // most admissions a minute; 0 admits nobody
 	Cap           int       // most fans inside at once; 0 admits nobody
@@ -19,6 +20,21 @@ type Settings struct {
 	Run           int       // raised by an operator's reset: older places end
 	Version       int64     // raised by every change
 	BookingURL    string    // where this room's passes are taken
+	GathersAt     time.Time // zero without
+	Timezone      string    // IANA name of the event's clock; "" is UTC
+	Draw          DrawSettings
+}
+
+// DrawSettings are what Postgres has of a room's draw. Digest, Entries, Cut and At
+// come back to it by Drawn, and are zero before.
+type DrawSettings struct {
+	Commitment  string // from the first day on
+	PublicValue string
+	Seed        []byte // only while and after it is drawn; PutSettings refuses it before
+	Digest      [32]byte
+	Entries     int
+	Cut         int64 // highest score of the gathering: above it are latecomers
+	At          time.Time
 }
 
 // The names a room may have: they become part of keys, cookies and addresses.
@@ -34,6 +50,9 @@ func (s Settings) validate() error {
 		return errors.New("queue: run and version count from 1")
 	case s.Mode == "" || s.State == "":
 		return fmt.Errorf("queue: room %s: mode or state is missing", s.Room)
+	case len(s.Draw.Seed) > 0 && s.State != "drawing" && s.Draw.At.IsZero():
+		// Whoever reads Redis must not know the order while fans still join.
+		return fmt.Errorf("queue: room %s: the seed of a draw is shipped before the drawing", s.Room)
 	}
 	return nil
 }
@@ -41,13 +60,30 @@ func (s Settings) validate() error {
 // fields are what the scripts and the boards find in the hash, beside version,
 // run, state and url: name and value in turn. Times are µs, 0 for none.
 func (s Settings) fields() []any {
-	opens := int64(0)
-	if !s.OpensAt.IsZero() {
-		opens = s.OpensAt.UnixMicro()
+	f := []any{
+		"mode", s.Mode, "rate", s.RatePerMinute, "cap", s.Cap, "title", s.Title,
+		"opens", unixMicros(s.OpensAt), "gathers", unixMicros(s.GathersAt), "zone", s.Timezone,
+	}
+	return append(f, s.Draw.fields()...)
+}
+
+func (d DrawSettings) fields() []any {
+	digest := "" // until it is drawn: the scripts ask for that
+	if !d.At.IsZero() {
+		digest = hex.EncodeToString(d.Digest[:])
 	}
 	return []any{
-		"mode", s.Mode, "rate", s.RatePerMinute, "cap", s.Cap, "title", s.Title, "opens", opens,
+		"commitment", d.Commitment, "public", d.PublicValue, "seed", hex.EncodeToString(d.Seed),
+		"digest", digest, "entries", d.Entries, "cut", d.Cut, "drawn", unixMicros(d.At),
 	}
+}
+
+// unixMicros is an instant as the scripts keep it; 0 for the zero time.
+func unixMicros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // PutSettings ships a room's settings and adds it to the list of rooms. By

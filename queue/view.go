@@ -48,6 +48,9 @@ type RoomView struct {
 	Inside        int       // slots taken
 	Admitted      int64     // admissions since the room began
 	OpensAt       time.Time // zero when there is no schedule
+	GathersAt     time.Time // when places are given, of a room that is drawn; zero without
+	Timezone      string    // IANA name of the event's clock; "" is UTC
+	Draw          *DrawView // nil unless the room is, or was, drawn
 	Run           int
 	Version       int64
 	BookingURL    string
@@ -59,4 +62,16 @@ type RoomView struct {
 	ClaimWindow   time.Duration // how long a call stands
 	At            time.Time     // when the board was read
 	Stale         bool          // the board could not be refreshed for staleAfter: numbers are the last known
+}
+
+// DrawView is what everybody may know of a draw, enough to check it. Before the
+// drawing is done Seed, Digest, Entries and At are zero.
+type DrawView struct {
+	Run         int
+	Commitment  string // 64 hex digits
+	PublicValue string
+	Seed        string // 64 hex digits
+	Digest      string // 64 hex digits
+	Entries     int
+	At          time.Time
 }

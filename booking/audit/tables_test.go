@@ -19,6 +19,7 @@ var undivided = map[string]string{
 	"session":          "a visit belongs to a room, before any showtime is chosen",
 	"idempotency":      "a key is the customer's, and looked up before anything else is known",
 	"provider_event":   "the provider's id is all there is when it arrives",
+	"draw_entries":     "belongs to a room, written once when it opens",
 	"audit_log":        "written by people, at people's speed",
 	"goose_db_version": "migrations",
 }

@@ -36,6 +36,9 @@ type roomDoc struct {
 	Waiting       int          `json:"waiting"`
 	RatePerMinute int          `json:"ratePerMinute"`
 	OpensAt       *string      `json:"opensAt"`      // null without a schedule
+	GathersAt     *string      `json:"gathersAt"`    // null without; places are given from then on
+	Timezone      string       `json:"timezone"`     // IANA name of the event's clock
+	Draw          *drawDoc     `json:"draw"`         // null unless the room is drawn
 	ClaimSeconds  int          `json:"claimSeconds"` // how long a call stands
 	Inventory     inventoryDoc `json:"inventory"`
 	Stale         bool         `json:"stale,omitempty"` // the numbers are the last known
@@ -78,6 +81,14 @@ func describeRoom(v queue.RoomView) roomDoc {
 		at := stamp(v.OpensAt)
 		d.OpensAt = &at
 	}
+	if !v.GathersAt.IsZero() {
+		at := stamp(v.GathersAt)
+		d.GathersAt = &at
+	}
+	if d.Timezone = v.Timezone; d.Timezone == "" {
+		d.Timezone = "UTC"
+	}
+	d.Draw = describeDraw(v.Draw)
 	if v.InventoryOK {
 		d.Inventory = inventoryDoc{Available: &v.Available, Total: &v.Total, SoldOut: v.SoldOut}
 	}

@@ -253,7 +253,7 @@ type fakeRooms struct {
 	before func() // called in OpenDue
 }
 
-func (f *fakeRooms) OpenDue(context.Context) ([]string, error) {
+func (f *fakeRooms) OpenDue(context.Context) ([]booking.RoomStep, error) {
 	if f.before != nil {
 		f.before()
 	}

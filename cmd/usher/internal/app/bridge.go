@@ -34,9 +34,9 @@ type bridge struct {
 	failed map[string]bool // rooms whose last shipment failed, "" for the reading
 }
 
-// opener opens the rooms whose time has come.
+// opener moves the rooms whose time has come.
 type opener interface {
-	OpenDue(ctx context.Context) (ids []string, err error)
+	OpenDue(ctx context.Context) ([]booking.RoomStep, error)
 }
 
 // reporter is the box office as the bridge sees it.
@@ -125,7 +125,7 @@ func (b *bridge) runOnce(ctx context.Context) {
 func (b *bridge) openDue(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, b.every/2)
 	defer cancel()
-	ids, err := b.rooms.OpenDue(ctx)
+	steps, err := b.rooms.OpenDue(ctx)
 	switch {
 	case err != nil && !b.cannotOpen && !errors.Is(ctx.Err(), context.Canceled):
 		b.log.Warn("rooms that are due cannot be opened; the bridge tries on", "err", err)
@@ -133,8 +133,8 @@ func (b *bridge) openDue(ctx context.Context) {
 		b.log.Info("rooms that are due are opened again")
 	}
 	b.cannotOpen = err != nil
-	for _, id := range ids {
-		b.log.Info("a room opened on schedule", "room", id)
+	for _, s := range steps {
+		b.log.Info("a room moved on schedule", "room", s.ID, "from", s.From, "to", s.To)
 	}
 }
 
@@ -158,7 +158,8 @@ func (b *bridge) push(ctx context.Context, room booking.Room) error {
 func (b *bridge) settings(r booking.Room) queue.Settings {
 	return queue.Settings{
 		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, RatePerMinute: r.RatePerMinute, Cap: r.Cap,
-		OpensAt: r.OpensAt, Run: r.Run, Version: r.Version, BookingURL: b.bookingURL,
+		OpensAt: r.OpensAt, GathersAt: r.GathersAt, Timezone: r.Timezone, Run: r.Run, Version: r.Version, BookingURL: b.bookingURL,
+		Draw: drawSettings(r),
 	}
 }
 
