@@ -46,6 +46,7 @@ func (c *Config) check(role string, bad report) {
 	c.checkNumbers(bad)
 	c.checkSecrets(bad)
 	c.checkOperators(bad)
+	c.checkBots(bad)
 	for _, p := range c.HTTP.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
 			if _, err := netip.ParseAddr(p); err != nil {

@@ -33,6 +33,8 @@ type Edge struct {
 	SecureCookies bool          `koanf:"secureCookies"`
 	PlaceSecrets  []Secret      `koanf:"placeSecrets" file:"yes"` // the first signs, all verify
 	ClaimWindow   time.Duration `koanf:"claimWindow"`             // how long an invitation stands
+	Limits        Limits        `koanf:"limits"`
+	Proof         Proof         `koanf:"proof"`
 }
 
 // Booking configures the box office's listener, its lanes and the bridge.
@@ -119,8 +121,10 @@ type Operator struct {
 // Default is the configuration before anybody has set anything.
 func Default() Config {
 	return Config{
-		Log:     Log{Level: "info"},
-		Edge:    Edge{Addr: ":8080", SecureCookies: true, ClaimWindow: 2 * time.Minute},
+		Log: Log{Level: "info"},
+		Edge: Edge{
+			Addr: ":8080", SecureCookies: true, ClaimWindow: 2 * time.Minute, Limits: defaultLimits(), Proof: defaultProof(),
+		},
 		Sandbox: Sandbox{Addr: ":8082"},
 		Admin:   Admin{Addr: "127.0.0.1:9090"},
 		Booking: Booking{

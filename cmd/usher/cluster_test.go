@@ -58,7 +58,7 @@ func startCluster(t *testing.T) *cluster {
 	c.config = filepath.Join(dir, "usher.yaml")
 	if err := os.WriteFile(c.config, fmt.Appendf(nil, `
 log: {level: info}
-edge: {publicURL: "http://%[1]s", secureCookies: false, placeSecrets: [%[4]s]}
+edge: {publicURL: "http://%[1]s", secureCookies: false, placeSecrets: [%[4]s], proof: {mode: "off"}}
 booking: {publicURL: "http://%[2]s", secureCookies: false, sessionSecret: %[4]s}
 sandbox: {addr: "%[3]s"}
 admin: {addr: "127.0.0.1:0"}

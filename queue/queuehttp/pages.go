@@ -105,6 +105,7 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 		err = verr
 	}
 	v := p.waitView(c, room, info, doc, banner)
+	p.ticket(c, room, v)
 	if err != nil && doc == nil {
 		v.State, status = stateTrouble, fiber.StatusServiceUnavailable
 		c.Set(fiber.HeaderRetryAfter, "5")
@@ -116,10 +117,18 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 }
 
 func (p *pages) join(c *fiber.Ctx, room string) error {
-	_, created, err := p.s.join(c, room)
+	body, err := joinForm(c)
+	created := false
+	if err == nil {
+		if body == (joinBody{}) {
+			body.WaitTicket = keptTicket(c, room)
+		}
+		_, created, err = p.s.join(c, room, body)
+	}
 	if created {
 		p.forgetShown(c, room)
 	}
+	p.keepTicket(c, room, err)
 	return p.after(c, room, err)
 }
 

@@ -37,6 +37,9 @@ type waitView struct {
 	OpensAt       time.Time
 	Refresh       int // seconds until a page without script loads itself again; 0: never
 
+	WaitTicket  string // of a browser that cannot compute a proof, for the join's form
+	WaitSeconds int    // until it is good; 0: now
+
 	// Words, already in the language.
 	DocTitle, Note, From, Wait, Left, Line, Called string
 	Progress                                       int    // hundredths of the way since joining
@@ -173,6 +176,8 @@ func (v *waitView) banner() string {
 // calmly behind, never where nothing changes by itself.
 func (v *waitView) refresh() int {
 	switch v.State {
+	case stateJoin:
+		return v.WaitSeconds
 	case stateWaiting:
 		if v.Doc.PollAfterMs > 0 && v.Doc.PollAfterMs <= 3500 && !v.Paused {
 			return 3

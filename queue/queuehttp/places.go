@@ -14,18 +14,46 @@ import (
 	"usher/queue"
 )
 
+// joinBody is what a join may say besides who joins. The page's form has fields of
+// the same names.
+type joinBody struct {
+	Altcha     string `json:"altcha"`     // a solved challenge, base64 as ALTCHA's libraries make it
+	WaitTicket string `json:"waitTicket"` // of an answer proof-required, once its time has come
+}
+
+// joinForm reads a joinBody from the page's form, which may be empty.
+func joinForm(c *fiber.Ctx) (b joinBody, err error) {
+	if len(c.Request().Body()) == 0 {
+		return b, nil
+	}
+	get, err := basehttp.Form(c)
+	if err != nil {
+		return b, err
+	}
+	return joinBody{Altcha: get("altcha"), WaitTicket: get("waitTicket")}, nil
+}
+
 // join gives the caller a place in the room or finds the one they have, and sets
 // the cookies. created tells which. Errors are problems.
-func (s *Server) join(c *fiber.Ctx, room string) (doc placeDoc, created bool, err error) {
+func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, created bool, err error) {
 	fan, fresh, err := s.whoJoins(c, room)
 	if err != nil {
 		return placeDoc{}, false, err
 	}
+	a := s.charge(c, room, fan, fresh, body)
+	fan.Toll = a.toll
 	ctx, cancel := callContext()
 	defer cancel()
 	v, err := s.line.Join(ctx, room, fan)
 	if err != nil {
-		return placeDoc{}, false, problem(err)
+		err = problem(s.unpaid(c, room, a, err))
+		if slug := slugOf(err); fresh && (slug == errProofRequired.Slug || slug == errProofInvalid.Slug) {
+			s.setCookie(c, fanCookie, fan.ID, fanCookieLife) // who comes back with the solution is the same fan
+		}
+		return placeDoc{}, false, err
+	}
+	if v.Created {
+		s.paid(room, a)
 	}
 	if fresh {
 		s.setCookie(c, fanCookie, fan.ID, fanCookieLife)
@@ -43,7 +71,7 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 	token, bearer := s.placeToken(c, room)
 	good := s.line.Holds(room, token)
 	if bearer && !good {
-		return queue.Fan{}, false, errTokenInvalid
+		return queue.Fan{}, false, s.brokenToken(c)
 	}
 	fans := s.fans(c)
 	// The cookie this place was given to, of several or beside a newer one.
@@ -144,7 +172,7 @@ func (s *Server) presented(c *fiber.Ctx, room string) (queue.Token, error) {
 	case s.line.Holds(room, token):
 		return token, nil
 	case bearer:
-		return "", errTokenInvalid
+		return "", s.brokenToken(c)
 	}
 	return "", errTokenMissing.Detailf("Join the room first; then send the token as Bearer or as its cookie.")
 }
@@ -174,12 +202,12 @@ func unreachable(err error) bool {
 }
 
 func (s *Server) postPlace(c *fiber.Ctx) error {
-	var body struct{}
+	var body joinBody
 	if err := basehttp.DecodeJSON(c, &body, true); err != nil {
 		return err
 	}
 	name := room(c)
-	doc, created, err := s.join(c, name)
+	doc, created, err := s.join(c, name, body)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"usher/internal/basehttp"
 	"usher/internal/pagehttp"
 	"usher/queue"
+	"usher/queue/proof"
 )
 
 // callTimeout bounds one call of the line: a request waits for Redis no longer.
@@ -26,6 +27,11 @@ type Options struct {
 	PublicURL     string                   // the edge as browsers see it, no slash at the end
 	BookingURL    func(room string) string // for rooms whose settings name none; may be nil
 	SecureCookies bool                     // set the Secure attribute; needed behind TLS
+
+	Tolls          func() Tolls   // what new places cost, asked at each join; nil: nothing
+	Proofs         *proof.Issuer  // needed where Tolls may ask for proofs
+	ProofMetrics   *proof.Metrics // default: counted for nobody
+	TrustedProxies []string       // addresses or CIDRs whose X-Forwarded-For is believed
 }
 
 // Server answers for the line.
@@ -33,6 +39,7 @@ type Server struct {
 	line *queue.Line
 	opts Options
 	log  *slog.Logger
+	gate *gate
 }
 
 // New builds the server; it starts nothing.
@@ -46,7 +53,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Server{line: o.Line, opts: o, log: o.Log.With("component", "edge")}
+	return &Server{line: o.Line, opts: o, log: o.Log.With("component", "edge"), gate: newGate(o)}
 }
 
 // Register adds the routes.
@@ -54,6 +61,7 @@ func (s *Server) Register(r fiber.Router) {
 	r.Get("/v1/rooms", s.getRooms)
 	r.Get("/v1/rooms/:room", s.getRoom)
 	r.Post("/v1/rooms/:room/places", s.own(s.postPlace))
+	r.Get("/v1/rooms/:room/challenge", s.getChallenge)
 	r.Get(pollRoute, s.getPlace)
 	r.Delete(pollRoute, s.own(s.deletePlace))
 	r.Post("/v1/rooms/:room/pass", s.own(s.postPass))

@@ -104,6 +104,11 @@ func devBase(f *devFolder) map[string]any {
 		"payment.secrets": []any{f.secrets.Payment}, "payment.apiKey": f.secrets.APIKey,
 		"pass.keysFile": f.keysFile(), "sandbox.stateFile": f.file("payments.jsonl"),
 		"operators": operators,
+		// Everybody comes from one address here: the demo, its tests and a first load test.
+		"edge.limits.perAddress.perMinute": 600_000, "edge.limits.perAddress.burst": 100_000,
+		"edge.limits.perBlock.perMinute": 600_000, "edge.limits.perBlock.burst": 100_000,
+		"edge.proof.free.perAddress.perMinute": 60_000, "edge.proof.free.perAddress.burst": 20_000,
+		"edge.proof.free.perBlock.perMinute": 60_000, "edge.proof.free.perBlock.burst": 20_000,
 	}
 }
 

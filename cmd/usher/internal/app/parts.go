@@ -13,6 +13,7 @@ import (
 	"usher/booking/payment/sandboxhttp"
 	"usher/configs"
 	"usher/queue"
+	"usher/queue/proof"
 	"usher/queue/queuehttp"
 )
 
@@ -43,7 +44,12 @@ func (a *App) buildEdge() error {
 	}
 	line, err := queue.New(a.rdb, queue.Options{
 		Log: a.log, PlaceSecrets: bytesOf(c.Edge.PlaceSecrets), ClaimWindow: c.Edge.ClaimWindow, Registerer: a.registry,
+		Guesses: a.guesses,
 	})
+	if err != nil {
+		return err
+	}
+	proofs, err := proof.NewMetrics(a.registry)
 	if err != nil {
 		return err
 	}
@@ -51,6 +57,7 @@ func (a *App) buildEdge() error {
 	queuehttp.New(queuehttp.Options{
 		Line: line, Keys: keys.get, Log: a.log, PublicURL: a.urlOf("edge", c.Edge.PublicURL),
 		BookingURL: func(string) string { return bookingURL }, SecureCookies: c.Edge.SecureCookies,
+		Tolls: a.tolls, Proofs: proof.New(bytesOf(c.Edge.PlaceSecrets)), ProofMetrics: proofs, TrustedProxies: c.HTTP.TrustedProxies,
 	}).Register(a.servers["edge"].App)
 	a.spawn("line", line.Run)
 	return nil
