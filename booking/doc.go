@@ -58,6 +58,17 @@
 // holds and keeps those in payment, for the money may be on its way. A booking ends
 // the session unless another hold of it lives.
 //
+// # Revocations
+//
+// An operator revokes fans, places, passes, or everybody whose pass was granted before
+// an instant. The row in Postgres is the order. Takes and confirms share an advisory
+// lock until they commit and read the rows by a later statement; who revokes has the
+// lock alone at the commit. So nothing is taken or confirmed after it, whatever this
+// process knows: memory (read each 400 ms) only spares the fan a longer way, and ends
+// sessions and holds. A transaction that is stuck for 400 ms is not waited for. The
+// instant of a pass is its iat, whole seconds: one granted in the very second of
+// "everybody before" counts as before.
+//
 // # Choosing
 //
 // Best seats are chosen in memory (chooseBest, pure) and then taken like any
@@ -84,6 +95,6 @@
 //
 // # Order of locks
 //
-// Everywhere: limit rows, seats, hold rows, session; each in key order. Who cannot
+// Everywhere: the fence of revocations (shared), limit rows, seats, hold rows, session; each in key order. Who cannot
 // keep it (the sweeper) skips locked rows instead of waiting.
 package booking

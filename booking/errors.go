@@ -19,6 +19,7 @@ var (
 	ErrBindingRequired = errors.New("booking: the pass is bound to another browser")
 	ErrSessionInvalid  = errors.New("booking: no such session")
 	ErrSessionEnded    = errors.New("booking: the session has ended")
+	ErrRevoked         = errors.New("booking: the operator has revoked this fan's right to buy")
 	ErrWrongRoom       = errors.New("booking: the session is for another room")
 
 	ErrSeatsRequired    = errors.New("booking: no seat was asked for")

@@ -54,7 +54,7 @@ type Best struct {
 // that has made a hold before gives that hold again, whatever became of it, and
 // created as then.
 //
-// Errors: ErrSessionEnded, ErrUnknownShowtime, ErrWrongRoom; ErrSeatsRequired,
+// Errors: ErrRevoked, ErrSessionEnded, ErrUnknownShowtime, ErrWrongRoom; ErrSeatsRequired,
 // *TooManySeatsError, *SeatsError, ErrKeyRequired, ErrKeyReused; *SeatsError with
 // ErrSeatsUnavailable, ErrSoldOut, *NoneFreeError, *LimitError,
 // *TooManyTakesError; ErrBusy, ErrUnavailable. Only the database says that seats
@@ -63,6 +63,9 @@ func (o *Office) Hold(ctx context.Context, s Session, r HoldRequest) (h Hold, cr
 	deadline := time.Now().Add(o.opts.HoldDeadline)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
+	}
+	if s.Revoked || o.refuses(s) {
+		return Hold{}, false, ErrRevoked
 	}
 	if s.Ended {
 		return Hold{}, false, ErrSessionEnded
@@ -100,6 +103,8 @@ func outcomeOf(created bool, err error) string {
 		return "limit"
 	case errors.Is(err, ErrTooManyTakes):
 		return "rate"
+	case errors.Is(err, ErrRevoked):
+		return "revoked"
 	case errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable):
 		return "busy"
 	case errors.Is(err, ErrSeatsRequired), errors.Is(err, ErrTooManySeats), errors.Is(err, ErrDuplicateSeat),
@@ -199,6 +204,8 @@ func (r takeResult) answer(limit int) (Hold, bool, error) {
 		return Hold{}, false, &LimitError{Limit: limit, Held: r.held, Bought: r.sold, Left: max(0, limit-r.held-r.sold)}
 	case "rate":
 		return Hold{}, false, &TooManyTakesError{RetryAfter: r.retryAfter}
+	case "revoked":
+		return Hold{}, false, ErrRevoked
 	case "session":
 		return Hold{}, false, ErrSessionEnded
 	case "reused":

@@ -83,6 +83,7 @@ type Office struct {
 	maps    *mapCache
 	visits  *sessionCache
 	left    *leftCounter
+	revoked *revokedCache
 	// choosing counts the calls that pick seats for their fan at this moment.
 	choosing atomic.Int64
 }
@@ -102,6 +103,7 @@ func New(pool *pgxpool.Pool, o Options) (*Office, error) {
 	of.maps = newMapCache(of)
 	of.visits = newSessionCache()
 	of.left = newLeftCounter()
+	of.revoked = newRevokedCache()
 	for i := range o.Lanes {
 		of.lanes = append(of.lanes, newLane(of, i))
 	}
@@ -111,7 +113,7 @@ func New(pool *pgxpool.Pool, o Options) (*Office, error) {
 // Rooms reads and changes the waiting rooms of the office's database.
 func (o *Office) Rooms() *Rooms { return NewRooms(o.pool) }
 
-// Run works the lanes, the sweeper and the count of what is left until ctx ends;
+// Run works the lanes, the sweeper, revocations and the count of what is left until ctx ends;
 // it returns nil then.
 func (o *Office) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -123,5 +125,6 @@ func (o *Office) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return o.maps.evictLoop(ctx) })
 	g.Go(func() error { return o.countLeftLoop(ctx) })
+	g.Go(func() error { return o.revokedLoop(ctx) })
 	return g.Wait()
 }

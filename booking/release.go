@@ -89,6 +89,11 @@ func (o *Office) ReleaseHold(ctx context.Context, s Session, id string) error {
 // releaseTx closes one hold and frees those of its seats that are still its own:
 // after an expiry they may be another fan's.
 func releaseTx(ctx context.Context, tx pgx.Tx, h Hold) (freed bool, err error) {
+	return closeHoldTx(ctx, tx, h, sqlCloseHold)
+}
+
+// closeHoldTx is releaseTx with a condition of its own on the hold.
+func closeHoldTx(ctx context.Context, tx pgx.Tx, h Hold, sqlClose string) (freed bool, err error) {
 	if _, err := tx.Exec(ctx, sqlLockHoldSeats, h.ShowtimeID, h.Seats); err != nil {
 		return false, fmt.Errorf("booking: release: lock seats: %w", err)
 	}
@@ -99,7 +104,7 @@ func releaseTx(ctx context.Context, tx pgx.Tx, h Hold) (freed bool, err error) {
 	if state == HoldReleased || state == HoldExpired {
 		return false, nil
 	}
-	tag, err := tx.Exec(ctx, sqlCloseHold, h.ShowtimeID, h.ID)
+	tag, err := tx.Exec(ctx, sqlClose, h.ShowtimeID, h.ID)
 	if err != nil {
 		return false, fmt.Errorf("booking: release: %w", err)
 	}

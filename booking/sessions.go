@@ -36,7 +36,9 @@ type Session struct {
 	Token     string    // what the fan's cookie or Bearer header holds
 	ExpiresAt time.Time // with a live hold counted in
 	SeatQuota int       // most seats one hold may have in the session's room; told by OpenSession only
+	GrantedAt time.Time // when the line admitted the fan, by the pass: whole seconds
 	Ended     bool      // over: good only for reading its customer's own bookings
+	Revoked   bool      // by the operator: good for that alone as well
 }
 
 // readableFor is how long an ended session may still read its bookings.
@@ -55,17 +57,23 @@ const sqlLivesUntil = `LEAST(s.created_at + make_interval(secs => $1::int), GREA
 const sessionColumns = `
 	SELECT s.session_id::text, s.room_id, s.place_id, s.jti, s.customer_id, u.until,
 	       s.ended_at IS NOT NULL OR u.until <= clock_timestamp(),
-	       COALESCE(s.ended_at, u.until) > clock_timestamp() - make_interval(secs => $3::int), s.binding_hash
+	       COALESCE(s.ended_at, u.until) > clock_timestamp() - make_interval(secs => $3::int), s.binding_hash,
+	       COALESCE(s.granted_at, s.created_at),
+	       (SELECT ` + SQLRevokedVisit + ` FROM session v WHERE v.session_id = s.session_id)
 	  FROM session s CROSS JOIN LATERAL (SELECT ` + sqlLivesUntil + ` AS until) u`
 
 const (
 	sqlSession       = sessionColumns + ` WHERE s.session_id = $4`
 	sqlSessionByPass = sessionColumns + ` WHERE s.jti = $4`
 
-	// UNIQUE (jti) decides who has exchanged a pass; $7 is the session's life in seconds.
+	// UNIQUE (jti) decides who has exchanged a pass; $7 is the session's life in
+	// seconds, $8 when the pass was granted.
 	sqlNewSession = `
-		INSERT INTO session (session_id, jti, room_id, place_id, customer_id, binding_hash, expires_at)
-		SELECT $1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7::int)
+		INSERT INTO session (session_id, jti, room_id, place_id, customer_id, binding_hash, granted_at, expires_at)
+		SELECT $1, v.jti, v.room_id, v.place_id, v.customer_id, $6, v.granted_at, clock_timestamp() + make_interval(secs => $7::int)
+		  FROM (SELECT $2::text AS jti, $3::text AS room_id, $4::text AS place_id, $5::text AS customer_id,
+		               $8::timestamptz AS granted_at, NULL::timestamptz AS created_at) v
+		 WHERE NOT ` + SQLRevokedVisit + `
 		ON CONFLICT (jti) DO NOTHING`
 
 	sqlSeatQuota = `SELECT COALESCE(max(max_per_hold), 0) FROM event
@@ -76,12 +84,15 @@ const (
 // again (the pass' binding, or sessionCookie: the token of that very session) gets
 // the same session, created false; anybody else ErrPassUsed.
 //
-// A bound pass without its binding is ErrBindingRequired; ErrPassInvalid,
+// A bound pass without its binding is ErrBindingRequired; ErrRevoked, ErrPassInvalid,
 // ErrPassExpired and ErrSessionEnded (exchanged, and over since) say the rest.
 func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCookie string) (s Session, created bool, err error) {
 	claims, err := o.verifyPass(passToken)
 	if err != nil {
 		return Session{}, false, err
+	}
+	if o.revoked.room(claims.Room).Refuses(claims.Customer, claims.PlaceID, claims.ID, claims.IssuedAt) {
+		return Session{}, false, ErrRevoked
 	}
 	if !claims.Bound(binding) {
 		// The session's own cookie proves the browser as well, but only after the fact.
@@ -96,7 +107,7 @@ func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCoo
 		return Session{}, false, fmt.Errorf("booking: new session: %w", err)
 	}
 	tag, err := o.pool.Exec(ctx, sqlNewSession, id.String(), claims.ID, claims.Room, claims.PlaceID, claims.Customer,
-		claims.BindingHash, int(o.opts.SessionLife/time.Second))
+		claims.BindingHash, int(o.opts.SessionLife/time.Second), claims.IssuedAt)
 	if sqlState(err) == "23503" { // foreign key: no such room here
 		return Session{}, false, fmt.Errorf("%w: room %q is not known here", ErrPassInvalid, claims.Room)
 	}
@@ -104,6 +115,9 @@ func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCoo
 		return Session{}, false, fmt.Errorf("booking: open session: %w", err)
 	}
 	s, err = o.oldSession(ctx, claims, sessionCookie, tag.RowsAffected() == 1 || claims.BindingHash != "")
+	if tag.RowsAffected() == 0 && errors.Is(err, ErrSessionInvalid) { // no session stood in the way
+		err = ErrRevoked
+	}
 	return s, tag.RowsAffected() == 1, err
 }
 
@@ -153,7 +167,8 @@ func (o *Office) loadSession(ctx context.Context, sql, key string) (s Session, r
 	var bindingHash string
 	err = o.pool.QueryRow(ctx, sql, int(pass.LongestSession/time.Second), int(sessionMargin/time.Second),
 		int(readableFor/time.Second), key).
-		Scan(&s.ID, &s.Room, &s.PlaceID, &s.JTI, &s.Customer, &s.ExpiresAt, &s.Ended, &readable, &bindingHash)
+		Scan(&s.ID, &s.Room, &s.PlaceID, &s.JTI, &s.Customer, &s.ExpiresAt, &s.Ended, &readable, &bindingHash,
+			&s.GrantedAt, &s.Revoked)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Session{}, false, ErrSessionInvalid
 	}
@@ -184,23 +199,31 @@ func (o *Office) sessionID(token string) (string, error) {
 
 // Session finds a living session by its token, as it was at most a second ago
 // (a take looks again). ErrSessionInvalid for a token that is not ours,
-// ErrSessionEnded for a session that is over.
+// ErrSessionEnded for a session that is over, ErrRevoked for one whose fan the
+// operator has revoked.
 func (o *Office) Session(ctx context.Context, token string) (Session, error) {
 	s, err := o.ReaderSession(ctx, token)
-	if err == nil && s.Ended {
+	switch {
+	case err != nil:
+		return s, err
+	case s.Revoked:
+		return Session{}, ErrRevoked
+	case s.Ended:
 		return Session{}, ErrSessionEnded
 	}
-	return s, err
+	return s, nil
 }
 
 // ReaderSession is Session for reading one's own bookings: it also accepts a
-// session that ended less than 24 hours ago, with Ended set.
+// session that ended less than 24 hours ago, with Ended set, and one that was revoked
+// (Revoked): what was bought before stays bought.
 func (o *Office) ReaderSession(ctx context.Context, token string) (Session, error) {
 	id, err := o.sessionID(token)
 	if err != nil {
 		return Session{}, err
 	}
 	if s, ok := o.visits.get(id); ok {
+		s.Revoked = s.Revoked || o.refuses(s)
 		return s, nil
 	}
 	s, readable, err := o.loadSession(ctx, sqlSession, id)

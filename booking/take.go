@@ -59,7 +59,7 @@ type takeResult struct {
 // errCommitUnknown: the answer to COMMIT never came.
 var errCommitUnknown = errors.New("booking: the commit's outcome is not known")
 
-// take runs one step: both statements between BEGIN and COMMIT in one round
+// take runs one step: the statements between BEGIN and COMMIT in one round
 // trip. The results are true only when it returns no error: each is decided
 // before the commit, and a commit can fail. requests must be disjoint by seat, by
 // (customer, scope) and by key. An error that refused recognises means nothing was
@@ -68,6 +68,7 @@ func take(ctx context.Context, conn *pgx.Conn, requests []*takeRequest, takesPer
 	scopes, customers, args := takeArgs(requests, takesPerMin)
 	batch := &pgx.Batch{}
 	batch.Queue(sqlBegin)
+	batch.Queue(sqlFence)
 	batch.Queue(sqlLockLimits, scopes, customers)
 	batch.Queue(sqlTake, args...)
 	batch.Queue(sqlCommit)
@@ -91,7 +92,7 @@ func take(ctx context.Context, conn *pgx.Conn, requests []*takeRequest, takesPer
 }
 
 func readTake(br pgx.BatchResults, requests []*takeRequest) ([]takeResult, error) {
-	for range 2 { // BEGIN, limit rows
+	for range 3 { // BEGIN, fence, limit rows
 		if _, err := br.Exec(); err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@
 --   same     this customer already holds exactly these seats; nothing changed
 --   replay   the key has made a hold before (the hold is returned)
 --   reused   the key has made a hold for another request
+--   revoked  the operator has revoked the fan (SQLRevokedVisit's words)
 --   session  the session has ended
 --   gone     the showtime no longer has the seats in `lost`
 --   taken    seats in `lost` are others' or sold, those in `yours` this customer holds
@@ -26,7 +27,8 @@
 --            nobody can say yet
 WITH clock AS MATERIALIZED (
     -- One instant for the whole step, read after the wait for the limit rows.
-    SELECT clock_timestamp() AS t
+    -- Nobody is revoked on most days: then no request is asked about it.
+    SELECT clock_timestamp() AS t, EXISTS (SELECT FROM revocation WHERE lifted_at IS NULL) AS revoking
 ), req AS MATERIALIZED (
     SELECT ord::int AS idx, hold_id::uuid AS hold_id, showtime_id, scope_id, customer_id, session_id::uuid AS session_id,
            seat_count, amount, currency, hold_seconds, max_customer, NULLIF(key, '') AS key, hash, v.here
@@ -72,6 +74,12 @@ WITH clock AS MATERIALIZED (
              (SELECT array_agg(w.seat_code ORDER BY w.seat_code) FROM want w
                WHERE w.idx = r.idx AND NOT EXISTS (SELECT FROM show_seat q
                      WHERE q.showtime_id = w.showtime_id AND q.seat_code = w.seat_code)) END AS missing,
+           CASE WHEN clock.revoking THEN EXISTS (
+             SELECT FROM session v JOIN revocation x
+                 ON (x.kind || ':' || x.subject) = ANY (ARRAY['everybody:', 'customer:' || v.customer_id, 'place:' || v.place_id, 'pass:' || v.jti])
+              WHERE v.session_id = r.session_id AND x.lifted_at IS NULL
+                AND (x.room_id IS NULL OR x.room_id = v.room_id)
+                AND (x.kind <> 'everybody' OR COALESCE(v.granted_at, v.created_at) < x.granted_before)) ELSE false END AS revoked,
            own.hold_id AS own_hold, lim.window_start, lim.takes, l.held, l.sold,
            EXISTS (SELECT FROM session v WHERE v.session_id = r.session_id AND v.ended_at IS NULL
                       AND v.created_at + make_interval(secs => $17::int) > clock.t
@@ -99,6 +107,7 @@ WITH clock AS MATERIALIZED (
                  AND b.state = 'CONFIRMED' AND (k.state = 'VALID') IS TRUE) ELSE 0 END AS sold) l
 ), decided AS MATERIALIZED (
     SELECT *, CASE
+           WHEN revoked THEN 'revoked'
            WHEN NOT visiting THEN 'session'
            WHEN old_hold IS NOT NULL AND old_hash <> hash THEN 'reused'
            WHEN old_hold IS NOT NULL THEN 'replay'

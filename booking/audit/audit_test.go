@@ -166,6 +166,23 @@ var breaks = []struct {
 		[]string{"session-ended: session_id=50000000-0000-0000-0000-000000000001"}},
 	{"buyer-has-left", `UPDATE session SET ended_at = NULL, end_reason = NULL WHERE customer_id = 'fan-1'`,
 		[]string{"buyer-has-left: session_id=50000000-0000-0000-0000-000000000001"}},
+	{"revoked-takes-nothing: a customer", `
+		UPDATE revocation SET created_at = (SELECT h.created_at FROM hold h WHERE h.customer_id = 'fan-3') - interval '2 s' WHERE subject = 'fan-3'`,
+		[]string{"revoked-takes-nothing: hold_id=10000000-0000-0000-0000-000000000003"}},
+	{"revoked-takes-nothing: everybody before", `
+		INSERT INTO revocation (revocation_id, kind, subject, granted_before, actor, created_at)
+		VALUES (gen_random_uuid(), 'everybody', '', now(), 'olga', (SELECT min(created_at) FROM hold) - interval '2 s');
+		UPDATE session SET granted_at = now() + interval '1 s' WHERE customer_id <> 'fan-5'`,
+		[]string{"revoked-takes-nothing: hold_id=10000000-0000-0000-0000-000000000005"}},
+	{"revoked-buys-nothing", `
+		INSERT INTO revocation (revocation_id, kind, subject, actor) VALUES (gen_random_uuid(), 'pass', 'pass-1', 'olga');
+		UPDATE booking SET confirmed_at = now() + interval '1 hour' WHERE customer_id = 'fan-1'`,
+		[]string{"revoked-buys-nothing: booking_id=20000000-0000-0000-0000-000000000001"}},
+	{"revoked-holds-nothing", `
+		INSERT INTO revocation (revocation_id, kind, subject, actor, created_at)
+		VALUES (gen_random_uuid(), 'place', 'place-4', 'olga', now() - interval '61 s');
+		UPDATE hold SET created_at = now() - interval '3 min'`,
+		[]string{"revoked-holds-nothing: hold_id=10000000-0000-0000-0000-000000000004"}},
 }
 
 // Each break is undone by a rollback, so that one database serves them all.
@@ -212,7 +229,7 @@ func TestCheckReportsWhatIsCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `layout-has-seats: show_seat (showtime_id=show seat_code=B6): expected the seats of the layout, each once, found no row for a seat of the layout
-1 breaches of 1 of 26 invariants
+1 breaches of 1 of 29 invariants
 `
 	if got := Format(found); got != want {
 		t.Errorf("got %s", got)

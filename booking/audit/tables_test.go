@@ -20,6 +20,7 @@ var undivided = map[string]string{
 	"idempotency":      "a key is the customer's, and looked up before anything else is known",
 	"provider_event":   "the provider's id is all there is when it arrives",
 	"draw_entries":     "belongs to a room, written once when it opens",
+	"revocation":       "written by people; asked by what it names",
 	"audit_log":        "written by people, at people's speed",
 	"goose_db_version": "migrations",
 }

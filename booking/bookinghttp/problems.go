@@ -42,6 +42,7 @@ var problems = []problemRow{
 	{is: booking.ErrBindingRequired, problem: problem(403, "binding-required", "The pass belongs to the browser that joined; its binding is needed")},
 	{is: booking.ErrSessionInvalid, problem: problem(401, "session-invalid", "The session token is not valid")},
 	{is: booking.ErrSessionEnded, problem: problem(401, "session-ended", "The session has ended")},
+	{is: booking.ErrRevoked, problem: problem(403, "revoked", "The organiser has withdrawn this admission")},
 	{is: booking.ErrWrongRoom, problem: problem(403, "wrong-room", "The session is for another room's showtimes")},
 
 	{is: booking.ErrSeatsRequired, problem: problem(400, "seats-required", "Name at least one seat, or ask for the best ones")},

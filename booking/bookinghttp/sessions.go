@@ -89,7 +89,7 @@ func (s *Server) enter(c *fiber.Ctx) error {
 }
 
 // enterReasons are the refusals of a pass that the page /enter has words for.
-var enterReasons = []string{"pass-expired", "pass-already-used", "binding-required", "session-ended", "pass-invalid"}
+var enterReasons = []string{"pass-expired", "pass-already-used", "binding-required", "session-ended", "pass-invalid", "revoked"}
 
 // notEntered sends a browser whose pass was refused to the page that says why and
 // leads back to the line; who asks for JSON gets the problem. What has no problem
@@ -170,6 +170,9 @@ func (s *Server) token(c *fiber.Ctx) string {
 // session is the caller's living session.
 func (s *Server) session(c *fiber.Ctx) (booking.Session, error) {
 	sess, err := s.reader(c)
+	if err == nil && sess.Revoked {
+		return booking.Session{}, s.fail(booking.ErrRevoked)
+	}
 	if err == nil && sess.Ended {
 		return booking.Session{}, s.fail(booking.ErrSessionEnded)
 	}

@@ -51,6 +51,9 @@ const (
 func (d *Desk) openAttempt(ctx context.Context, tx pgx.Tx, s booking.Session, holdID uuid.UUID) (attempt, error) {
 	var a attempt
 	var scope, room string
+	if err := booking.FenceTx(ctx, tx); err != nil {
+		return a, err
+	}
 	err := tx.QueryRow(ctx, sqlHoldForCheckout, holdID, s.Customer).
 		Scan(&a.showtimeID, &scope, &a.seats, &a.amount, &a.currency, &room, &a.title)
 	switch {

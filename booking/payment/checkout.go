@@ -36,7 +36,7 @@ type Checkout struct {
 //
 // Any living session of the hold's customer will do, also one of another room.
 //
-// Errors: booking.ErrUnknownHold, ErrHoldExpired (a *HoldLostError names the seats), ErrHoldNotOpen, ErrKeyReused; ErrInProgress; ErrProviderDown,
+// Errors: booking.ErrUnknownHold, ErrRevoked, ErrHoldExpired (a *HoldLostError names the seats), ErrHoldNotOpen, ErrKeyReused; ErrInProgress; ErrProviderDown,
 // after which the same key goes on with the same attempt and the provider's key.
 func (d *Desk) Checkout(ctx context.Context, s booking.Session, holdID, key string, body []byte) (c Checkout, created bool, err error) {
 	c, created, err = d.checkout(ctx, s, holdID, key, body)
@@ -124,6 +124,8 @@ func checkoutLabel(created bool, err error) string {
 		return "opened"
 	case err == nil:
 		return "repeated"
+	case errors.Is(err, booking.ErrRevoked):
+		return "revoked"
 	case errors.Is(err, booking.ErrHoldExpired), errors.Is(err, booking.ErrHoldNotOpen):
 		return "hold-lost"
 	case errors.Is(err, ErrProviderDown):

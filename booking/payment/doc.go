@@ -25,6 +25,10 @@
 //   - A booking is confirmed by hold id and only with every seat of the hold. The
 //     same fan's new hold of the same seats is another hold: its predecessor's money
 //     does not buy it.
+//   - Nothing is confirmed for a revoked fan: settle takes the fence that revocations
+//     wait at, and judges the hold by a statement that reads them. Money that comes all
+//     the same takes the late path: the booking fails (revoked), one refund. What was
+//     CONFIRMED before stays; giving it back is the box office's to order.
 //   - A callback is remembered by the provider's event id in the transaction that
 //     applies it. A twin waits on that row, so no 2xx is given before the effect is
 //     durable.

@@ -30,7 +30,8 @@ const (
 		                    AND s.status = 'HELD' AND s.hold_id = h.hold_id AND s.hold_expires_at > clock.t), '{}'),
 		       EXISTS (SELECT FROM show_seat s
 		                WHERE s.showtime_id = h.showtime_id AND s.seat_code = ANY(h.seats)
-		                  AND s.status <> 'AVAILABLE' AND s.hold_id <> h.hold_id)
+		                  AND s.status <> 'AVAILABLE' AND s.hold_id <> h.hold_id),
+		       COALESCE((SELECT ` + booking.SQLRevokedVisit + ` FROM session v WHERE v.session_id = h.session_id), false)
 		  FROM hold h CROSS JOIN clock
 		 WHERE h.showtime_id = $1 AND h.hold_id = $2`
 	sqlExtendSeats = `
@@ -58,6 +59,7 @@ type heldState struct {
 	count     int
 	mine      []string // seats still this hold's and alive
 	resold    bool     // some seat is another's now
+	revoked   bool     // the operator has revoked the fan it is for
 }
 
 // lockHold locks the seats in key order, then the hold, then looks.
@@ -70,7 +72,7 @@ func lockHold(ctx context.Context, tx pgx.Tx, showtimeID string, holdID uuid.UUI
 		return h, fmt.Errorf("payment: lock hold: %w", err)
 	}
 	err := tx.QueryRow(ctx, sqlJudgeHold, showtimeID, holdID).
-		Scan(&h.now, &h.state, &h.extended, &h.expiresAt, &h.seats, &h.count, &h.mine, &h.resold)
+		Scan(&h.now, &h.state, &h.extended, &h.expiresAt, &h.seats, &h.count, &h.mine, &h.resold, &h.revoked)
 	if err != nil {
 		return h, fmt.Errorf("payment: hold: %w", err)
 	}
@@ -85,6 +87,8 @@ func (h heldState) whole() bool {
 // payable is nil for a hold a fan may pay for.
 func (h heldState) payable() error {
 	switch {
+	case h.revoked:
+		return booking.ErrRevoked
 	case h.whole():
 		return nil
 	case h.state == booking.HoldConfirmed || h.state == booking.HoldReleased:
@@ -101,12 +105,15 @@ const (
 	ReasonHoldReleased   = "hold-released"   // the fan gave the seats back
 	ReasonAmountMismatch = "amount-mismatch" // the provider took another amount or currency
 	ReasonSecondPayment  = "second-payment"  // the booking had been paid for already
+	ReasonRevoked        = "revoked"         // the operator has revoked the fan's right to buy
 	ReasonBookingOver    = "booking-over"    // the money came after the booking had failed
 )
 
 // lossReason says why a hold that is not whole cannot be sold.
 func (h heldState) lossReason() string {
 	switch {
+	case h.revoked:
+		return ReasonRevoked
 	case h.state == booking.HoldReleased:
 		return ReasonHoldReleased
 	case h.resold:

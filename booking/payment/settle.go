@@ -81,6 +81,9 @@ const (
 // booking, seats, hold. Applying an outcome twice changes nothing the second
 // time, in whatever order outcomes arrive.
 func (d *Desk) settle(ctx context.Context, tx pgx.Tx, o Outcome) (settlement, error) {
+	if err := booking.FenceTx(ctx, tx); err != nil {
+		return settlement{}, err
+	}
 	p, err := d.lockPayment(ctx, tx, o)
 	if err != nil || p == nil {
 		return settlement{verdict: verdictUnknown}, err
@@ -164,7 +167,7 @@ func (d *Desk) settlePaid(ctx context.Context, tx pgx.Tx, p paymentRow, o Outcom
 	switch {
 	case o.Amount != p.amount || o.Currency != p.currency:
 		return d.refuse(ctx, tx, p, b, h, o.Amount, ReasonAmountMismatch)
-	case !h.whole():
+	case h.revoked, !h.whole():
 		return d.refuse(ctx, tx, p, b, h, o.Amount, h.lossReason())
 	}
 	if err := d.confirm(ctx, tx, p, b, h); err != nil {

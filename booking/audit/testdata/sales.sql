@@ -59,3 +59,8 @@ SELECT 'show', gen_random_uuid(), format('20000000-0000-0000-0000-00000000000%s'
 INSERT INTO idempotency (customer_id, call, key, request_hash, state, locked_until, response)
 VALUES ('fan-1', 'checkout', 'k1', '', 'DONE', now(), '{"bookingId": "20000000-0000-0000-0000-000000000001"}'),
        ('fan-6', 'checkout', 'k6', '', 'RUNNING', now() + interval '1 min', NULL);
+
+-- Fan 3 was revoked just now; fan 4 an hour ago, and that was lifted before they came.
+INSERT INTO revocation (revocation_id, room_id, kind, subject, actor, reason, created_at, lifted_at, lifted_by)
+VALUES ('70000000-0000-0000-0000-000000000003', 'room', 'customer', 'fan-3', 'olga', 'test', clock_timestamp(), NULL, NULL),
+       ('70000000-0000-0000-0000-000000000004', 'room', 'customer', 'fan-4', 'olga', 'test', now() - interval '1 hour', now() - interval '30 min', 'otto');
