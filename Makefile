@@ -21,7 +21,7 @@ deps-run:
 	@.ci/deps postgres redis
 
 deps-test:
-	@.ci/deps postgres redis chromium node curl
+	@.ci/deps postgres redis chromium node curl altcha
 
 # Pinned by version and rebuilt when another one lies there.
 deps-lint:

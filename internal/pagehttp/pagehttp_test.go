@@ -79,7 +79,7 @@ func TestRenderEscapesAndSecures(t *testing.T) {
 			t.Errorf("page lacks %q:\n%s", want, body)
 		}
 	}
-	const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; " +
 		"form-action 'self' https://book.example:8443; base-uri 'none'; frame-ancestors 'none'"
 	if got := resp.Header.Get("Content-Security-Policy"); got != csp {
 		t.Errorf("policy\n got %s\nwant %s", got, csp)

@@ -26,7 +26,7 @@ func Secure(c *fiber.Ctx, p Policy) {
 		}
 	}
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
-		"connect-src 'self'; form-action "+forms+"; base-uri 'none'; frame-ancestors 'none'")
+		"connect-src 'self'; worker-src 'self'; form-action "+forms+"; base-uri 'none'; frame-ancestors 'none'")
 	c.Set(fiber.HeaderReferrerPolicy, "strict-origin")
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	c.Set(fiber.HeaderXFrameOptions, "DENY")

@@ -223,7 +223,7 @@ func TestHeadersAndLanguages(t *testing.T) {
 	h := newHouse(t, 0, 5)
 	v := h.visitor()
 	resp, _ := v.page()
-	want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self' " +
+	want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; form-action 'self' " +
 		h.booking.URL + "; base-uri 'none'; frame-ancestors 'none'"
 	if got := resp.Header.Get("Content-Security-Policy"); got != want {
 		t.Errorf("policy\n got %s\nwant %s", got, want)
