@@ -47,7 +47,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 		Inside: int(number(reply, 6)), Admitted: st.number("admitted"),
 		Available: int(st.number("available")), Total: int(st.number("total")), SoldOut: st["soldout"] == "1", At: at,
 	}
-	b.draw = readDraw(s)
+	b.draw = readDraw(s, st)
 	b.view.Draw = viewDraw(s)
 	_ = json.Unmarshal([]byte(st["lanes"]), &b.view.Lanes) // absent before the first report
 
@@ -84,7 +84,11 @@ func (b *board) tail() int64 {
 // answer: it lies above the watermark, it did not leave or move, and it joined
 // before the board was read.
 func (b *board) knows(p place, mark int64) bool {
-	if p.score <= mark || p.score > b.tail() {
+	newest := b.tail()
+	if b.undecided() { // while it is drawn the tail falls, and nobody is called
+		newest = b.last
+	}
+	if p.score <= mark || p.score > newest {
 		return false
 	}
 	left, ok := b.gone[p.member]

@@ -39,7 +39,7 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 	if err != nil {
 		return Admission{}, err
 	}
-	r, _, err := l.room(ctx, name)
+	r, b, err := l.room(ctx, name)
 	if err != nil {
 		return Admission{}, err
 	}
@@ -51,7 +51,10 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 	}
 	switch text(reply, 0) {
 	case "admitted", "standby", "paused": // the place was called, so the watermark is at least here
-		r.passed(p.score)
+		// … but not by a score of before the draw, which would hide all drawn ones below it.
+		if now := b.current(p); !b.undecided() {
+			r.passed(now.score)
+		}
 	}
 	switch code := text(reply, 0); code {
 	case "admitted":

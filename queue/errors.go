@@ -30,7 +30,7 @@ var (
 // NotOpenYetError refuses a new place in a room whose doors are not open yet. The
 // gathering, which lines up, is a state of its own.
 type NotOpenYetError struct {
-	OpensAt time.Time // zero without a schedule
+	OpensAt time.Time // when places are given (the gathering's, of a draw); zero without a schedule
 }
 
 func (e *NotOpenYetError) Error() string {

@@ -72,6 +72,9 @@ func pollEvery(v View) time.Duration {
 		return 30 * time.Second
 	case Waiting:
 	}
+	if v.Undrawn {
+		return 20 * time.Second // there is nothing to tell yet
+	}
 	switch ahead := v.Ahead; {
 	case ahead < 20:
 		return 1500 * time.Millisecond

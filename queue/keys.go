@@ -27,7 +27,8 @@ var roomKeys = [...]string{
 
 // Positions of single keys in what keysOf returns, for reads outside scripts.
 const (
-	kState = iota + 1
+	kSettings = iota
+	kState
 	kWait
 	kCalled
 	kDue

@@ -128,6 +128,7 @@ func (l *Line) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { l.every(ctx, "boards", l.opts.BoardEvery, l.refreshAll); return nil })
 	g.Go(func() error { l.every(ctx, "calls", l.opts.Tick, l.callAll); return nil })
+	g.Go(func() error { l.every(ctx, "draws", l.opts.Tick, l.drawAll); return nil })
 	return g.Wait()
 }
 

@@ -21,7 +21,7 @@ type room struct {
 	keys  []string
 	board atomic.Pointer[board] // nil until first read
 	floor atomic.Int64          // the highest score this edge has seen
-	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's
+	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's. A draw lowers it
 	mu    sync.Mutex            // one refresh at a time
 }
 
@@ -209,7 +209,11 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 	}
 	b := readBoard(r.name, reply, time.Now())
 	r.saw(b.last)
-	r.passed(b.mark)
+	if was := r.board.Load(); was != nil && was.draw.cut != b.draw.cut {
+		r.mark.Store(b.mark) // drawn scores lie below all that were called before
+	} else {
+		r.passed(b.mark)
+	}
 	r.board.Store(b)
 	l.metrics.observe(b)
 	return nil

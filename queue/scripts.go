@@ -31,9 +31,12 @@ var (
 	reportScript   = mustScript("report")
 	settingsScript = mustScript("settings")
 	boardScript    = mustScript("board")
+	drawScript     = mustScript("draw")
+	entriesScript  = mustScript("entries")
 
 	allScripts = []script{
 		joinScript, callScript, claimScript, leaveScript, releaseScript, reportScript, settingsScript, boardScript,
+		drawScript, entriesScript,
 	}
 )
 

@@ -33,6 +33,8 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 	if p.run < b.view.Run {
 		return View{}, ErrOldRun
 	}
+	shownScore := p.score
+	p = b.current(p)
 	var st standing
 	mark := r.mark.Load()
 	if b.knows(p, mark) {
@@ -42,12 +44,12 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 			return View{}, err
 		}
 	}
-	if st.status == Waiting && shown > 0 && st.score == p.score {
+	if st.status == Waiting && shown > 0 && st.score == shownScore {
 		st.rank = min(st.rank, shown-1)
 	}
 	v := l.view(b, p, st)
-	if v.Token = t; st.score != p.score && st.score != 0 {
-		p.score = st.score // the place moved; so that its token tells the new score
+	if v.Token = t; st.score != shownScore && st.score != 0 {
+		p.score = st.score // the place moved, or was drawn; so that its token tells the new score
 		v.Token = l.sign(p)
 	}
 	return v, nil
@@ -110,6 +112,9 @@ func (l *Line) view(b *board, p place, st standing) View {
 	}
 	switch st.status {
 	case Waiting:
+		if v.Undrawn = b.undecided(); v.Undrawn {
+			break // nobody has a number yet
+		}
 		v.Position, v.Ahead = st.rank+1, st.rank
 		v.Waiting = max(v.Waiting, v.Position)
 		v.ETA = estimate(paceOf(b), v.Position)

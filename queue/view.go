@@ -24,13 +24,15 @@ type View struct {
 	PlaceID string // 32 hex digits; worth nothing by itself
 	Token   Token  // the signed place; whoever holds it is the fan
 	Status  Status
-	// Position counts from 1 (next to be called); 0 when not waiting.
+	// Position counts from 1 (next to be called); 0 when not waiting, and before the
+	// order is drawn.
 	Position, Ahead int
 	Waiting         int           // fans waiting in the room
 	ETA             *ETA          // nil when it is not known
 	PollAfter       time.Duration // when to ask again, jittered
 	CalledUntil     time.Time     // end of the claim window; zero unless called with the window running
 	StandingBy      bool          // called, has claimed, a slot comes in a moment
+	Undrawn         bool          // waiting, and the order is still to be drawn
 	Created         bool          // Join only: this call made the place
 	Bound           bool          // passes of this place are bound to the joining browser
 	Room            RoomView

@@ -20,7 +20,13 @@ for _, m in ipairs(over) do
 end
 local pass = r.mode == 'passthrough'
 local fresh = now - num(k_state, 'report') <= tonumber(ARGV[4])
-if r.state ~= 'open' or r.mode == 'reject' or not (pass or fresh and r.rate > 0 and r.cap > 0) then
+-- A draw whose numbers this store lost: who is first is known when they are back.
+local lost = false
+if r.digest ~= '' then
+  local d = redis.call('HMGET', k_state, 'draw', 'drawdigest')
+  lost = d[1] ~= 'done' or d[2] ~= r.digest
+end
+if r.state ~= 'open' or r.mode == 'reject' or lost or not (pass or fresh and r.rate > 0 and r.cap > 0) then
   return { #over == bound and 1 or 0, #over, 0, 0, 0, redis.call('HGET', k_state, 'mark') or '0' }
 end
 

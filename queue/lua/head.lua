@@ -16,9 +16,10 @@ end
 
 -- The room as the operator wants it; nil when no settings were ever shipped.
 local function room()
-  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run')
+  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run', 'digest')
   if not v[1] then return nil end
-  local r = { mode = v[1], state = v[2], rate = tonumber(v[3]), cap = tonumber(v[4]), run = tonumber(v[5]) }
+  local r = { mode = v[1], state = v[2], rate = tonumber(v[3]), cap = tonumber(v[4]), run = tonumber(v[5]),
+    digest = v[6] or '' } -- digest: of the draw whose order counts; '' without one
   -- Spacing of admissions, rounded up to a quarter µs: at today's magnitude sums of
   -- quarters are exact in a double, so a long sale does not drift over its rate.
   if r.rate > 0 then r.spacing = math.ceil(240000000 / r.rate) / 4 end

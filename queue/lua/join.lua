@@ -3,7 +3,7 @@
 -- ARGV  1 member  2 floor: a new score lies above it (the highest any edge saw)
 --       3 claim window (µs)  4 most restored places remembered
 --       with keys behind the room's own, the last one is their toll (limits/toll.lua)
--- returns {'unknown'} | {'closed'} | {'early', opens at (µs, 0: not known)}
+-- returns {'unknown'} | {'closed'} | {'early', takes places at (µs, 0: not known)}
 --         | what a toll that was not paid returns
 --         {'waiting',  score, rank, created, run, 0, now}
 --         {'called',   score, 0,    created, run, due (0: standing by), now}
@@ -33,7 +33,7 @@ end
 
 if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 -- Before the doors nobody lines up: a program would be ahead of all who were told so.
-if r.state == 'scheduled' then return { 'early', redis.call('HGET', k_settings, 'opens') or '0' } end
+if r.state == 'scheduled' then return { 'early', redis.call('HGET', k_settings, r.mode == 'draw' and 'gathers' or 'opens') or '0' } end
 
 score = redis.call('ZSCORE', k_missed, member)
 if score then -- one missed call, or one unused pass, is forgiven: the place of before, once

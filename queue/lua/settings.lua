@@ -20,7 +20,8 @@ if old[2] and tonumber(old[2]) < tonumber(run) then
   redis.call('UNLINK', k_wait, k_called, k_due, k_standby, k_gone, k_missed, k_restored)
   redis.call('UNLINK', k_priority, k_entries, k_moves)
   -- No place at or below this score comes back: it was of an earlier run.
-  redis.call('HSET', k_state, 'base', redis.call('HGET', k_state, 'last') or '0')
+  redis.call('HSET', k_state, 'base', redis.call('HGET', k_state, 'last') or '0', 'since', f(clock()))
+  redis.call('HDEL', k_state, 'draw', 'drawat', 'drawn', 'cut', 'drawdigest') -- it is drawn anew
 end
 if old[3] and old[3] ~= 'open' and state == 'open' then
   -- Nobody loses a call to a pause: no invitation runs out before this instant.
