@@ -57,8 +57,9 @@ func sum(key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// Issue makes a challenge for who in the room, with numbers up to cost.
-func (i *Issuer) Issue(room, who string, cost int) Challenge {
+// Issue makes a challenge with numbers up to cost, for one fan in the room. who are
+// the one or two names by which that fan may come back: see Verify.
+func (i *Issuer) Issue(room string, who []string, cost int) Challenge {
 	cost = min(max(cost, 1), maxNumber)
 	number, err := rand.Int(rand.Reader, big.NewInt(int64(cost)+1))
 	if err != nil {
@@ -66,7 +67,7 @@ func (i *Issuer) Issue(room, who string, cost int) Challenge {
 	}
 	var nonce [12]byte
 	_, _ = rand.Read(nonce[:])
-	salt := fmt.Sprintf("%x?expires=%d&for=%s&cost=%d&", nonce, i.now().Add(challengeLife).Unix(), whose(room, who), cost)
+	salt := fmt.Sprintf("%x?expires=%d&for=%s&cost=%d&", nonce, i.now().Add(challengeLife).Unix(), strings.Join(owners(room, who), "."), cost)
 	c := Challenge{Algorithm: Algorithm, Challenge: solve(salt, number.Int64()), MaxNumber: cost, Salt: salt}
 	c.Signature = hex.EncodeToString(sum(i.keys[0], c.Challenge))
 	return c
@@ -85,10 +86,18 @@ func whose(room, who string) string {
 	return hex.EncodeToString(h[:])[:digestHex]
 }
 
+// owners are the digests of one or two names.
+func owners(room string, who []string) (list []string) {
+	for _, w := range who[:min(len(who), 2)] {
+		list = append(list, whose(room, w))
+	}
+	return list
+}
+
 // params are what a salt says. ok is false for one that is not of our making.
 func params(salt string) (p struct {
 	expires time.Time
-	whose   string
+	owners  []string
 	cost    int
 }, ok bool) {
 	_, query, found := strings.Cut(salt, "?")
@@ -101,7 +110,7 @@ func params(salt string) (p struct {
 	}
 	expires, err1 := strconv.ParseInt(v.Get("expires"), 10, 64)
 	cost, err2 := strconv.Atoi(v.Get("cost"))
-	p.expires, p.whose, p.cost = time.Unix(expires, 0), v.Get("for"), cost
+	p.expires, p.owners, p.cost = time.Unix(expires, 0), strings.Split(v.Get("for"), "."), cost
 	return p, err1 == nil && err2 == nil
 }
 

@@ -7,10 +7,11 @@
 //
 // A challenge is stateless: everything it promises is in its salt, which the
 // challenge is a hash of and the signature therefore covers. The salt says until when
-// it is good, what it cost, and for whom: a digest of the room and of the fan's id, or,
-// for a program that presents no id, of its address block. A proof can always be solved
-// elsewhere; bound like this it cannot be sold to whoever comes, because it opens the
-// line for one fan in one room. Each is accepted once: the join script leaves a mark.
+// it is good, what it cost, and for whom: a digest of the room and of the fan's id. Who
+// presents no id gets one with the refusal, and a challenge for that one and for callers
+// without an id of the same address block, as a program may keep no cookies. A proof can
+// always be solved elsewhere; bound like this it cannot be sold to whoever comes, because
+// it opens the line for one fan in one room. Each is accepted once: the join script leaves a mark.
 //
 // The salt ends with "&". Without a mark behind it, digits could wander from the
 // number into the salt's last parameter, and one solution would make many.

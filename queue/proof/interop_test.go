@@ -56,7 +56,7 @@ const sharedKey = "a key that both sides know, as text"
 func TestQ20_AltchaLibSolvesAndVerifiesOurChallenges(t *testing.T) {
 	t.Parallel()
 	i := &Issuer{keys: [][]byte{[]byte(sharedKey)}, now: time.Now}
-	c := i.Issue("cinema", me[0], 3000)
+	c := i.Issue("cinema", both, 3000)
 	a := askAltcha(t, map[string]any{"challenge": c, "hmacKey": sharedKey})
 	for by, payload := range map[string]string{"altcha-lib": a.ByTheirs, "the page": a.ByOurs} {
 		paid, err := i.Verify("cinema", me, payload)
@@ -74,7 +74,7 @@ func TestQ20_WeSolveAndVerifyAltchaLibsChallenges(t *testing.T) {
 	i := &Issuer{keys: [][]byte{[]byte(sharedKey)}, now: time.Now}
 	a := askAltcha(t, map[string]any{"hmacKey": sharedKey, "create": map[string]any{
 		"maxnumber": 3000, "expires": time.Now().Add(2 * time.Minute).Unix(),
-		"params": map[string]string{"for": whose("cinema", me[0]), "cost": "3000"},
+		"params": map[string]string{"for": whose("cinema", me), "cost": "3000"},
 	}})
 	if !a.OursVerified || a.ForgedVerified {
 		t.Errorf("our solution of its challenge: %+v", a)

@@ -17,10 +17,12 @@ const ticketLife = 10 * time.Minute
 
 // A wait ticket is base64url of
 //
-//	version 1 · not before, ms 8 · whose 16 · random 8 · HMAC-SHA-256, cut to 16
+//	version 1 · not before, ms 8 · owners 16 + 16 · random 8 · HMAC-SHA-256, cut to 16
+//
+// With one owner the digest stands there twice.
 const (
 	ticketVersion = 1
-	ticketBody    = 1 + 8 + 16 + 8
+	ticketBody    = 1 + 8 + 16 + 16 + 8
 	ticketMAC     = 16
 )
 
@@ -31,13 +33,17 @@ type TooEarlyError struct {
 
 func (e *TooEarlyError) Error() string { return fmt.Sprintf("proof: wait %s more", e.Wait) }
 
-// Ticket lets who join the room without a proof once wait has passed.
-func (i *Issuer) Ticket(room, who string, wait time.Duration) string {
+// Ticket lets one fan join the room without a proof once wait has passed. who are
+// the one or two names by which that fan may come back.
+func (i *Issuer) Ticket(room string, who []string, wait time.Duration) string {
 	b := make([]byte, 0, ticketBody+ticketMAC)
 	b = append(b, ticketVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(i.now().Add(wait).UnixMilli()))
-	digest, _ := hex.DecodeString(whose(room, who)) // hex of our own
-	b = append(b, digest...)
+	list := owners(room, who)
+	for _, o := range []string{list[0], list[len(list)-1]} {
+		digest, _ := hex.DecodeString(o) // hex of our own
+		b = append(b, digest...)
+	}
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:])
 	b = append(b, nonce[:]...)
@@ -49,9 +55,9 @@ func ticketSum(key, body []byte) []byte {
 	return sum(key, "usher wait ticket\x00"+string(body))[:ticketMAC]
 }
 
-// Redeem checks a wait ticket that one of who must have got in the room. It asks
+// Redeem checks a wait ticket that who must have got in the room. It asks
 // no store: the caller takes the mark. ErrInvalid, *TooEarlyError.
-func (i *Issuer) Redeem(room string, who []string, text string) (Paid, error) {
+func (i *Issuer) Redeem(room, who, text string) (Paid, error) {
 	if len(text) > 2*(ticketBody+ticketMAC) {
 		return Paid{}, ErrInvalid
 	}
@@ -64,8 +70,8 @@ func (i *Issuer) Redeem(room string, who []string, text string) (Paid, error) {
 	for _, key := range i.keys {
 		good |= subtle.ConstantTimeCompare(mac, ticketSum(key, body))
 	}
-	said := hex.EncodeToString(body[9:25])
-	if good != 1 || !slices.ContainsFunc(who, func(w string) bool { return whose(room, w) == said }) {
+	said := []string{hex.EncodeToString(body[9:25]), hex.EncodeToString(body[25:41])}
+	if good != 1 || !slices.Contains(said, whose(room, who)) {
 		return Paid{}, ErrInvalid
 	}
 	from := time.UnixMilli(int64(binary.BigEndian.Uint64(body[1:])))

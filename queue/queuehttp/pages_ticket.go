@@ -51,7 +51,8 @@ func (p *pages) ticket(c *fiber.Ctx, room string, v *waitView) {
 	if err != nil {
 		return
 	}
-	_, err = p.s.gate.proofs.Redeem(room, payers(fan, fresh, p.s.address(c)), kept)
+	_, payer := payers(fan, fresh, p.s.address(c))
+	_, err = p.s.gate.proofs.Redeem(room, payer, kept)
 	switch early := (*proof.TooEarlyError)(nil); {
 	case err == nil:
 		v.WaitTicket, v.State = kept, stateJoin

@@ -76,7 +76,7 @@ var (
 // attempt is one join's dealings with the toll.
 type attempt struct {
 	toll    *limits.Toll
-	payers  []string // whom a proof may have been given to, the one to ask first
+	owners  []string // whom a challenge is given to
 	outcome string   // of what was shown: "", Solved, Waited, Invalid or Early
 	ticket  string   // shown, good, and early
 	wait    time.Duration
@@ -93,7 +93,8 @@ func (s *Server) charge(c *fiber.Ctx, room string, fan queue.Fan, fresh bool, bo
 	if t.Proof != ProofAuto && t.Proof != ProofAlways {
 		return a
 	}
-	a.toll.Calm, a.payers = t.Calm, payers(fan, fresh, addr)
+	owners, payer := payers(fan, fresh, addr)
+	a.toll.Calm, a.owners = t.Calm, owners
 	if t.Proof == ProofAlways {
 		a.toll.Least = 1
 	}
@@ -101,12 +102,12 @@ func (s *Server) charge(c *fiber.Ctx, room string, fan queue.Fan, fresh bool, bo
 	switch {
 	case body.Altcha != "":
 		a.outcome = proof.Solved
-		if paid, err = s.gate.proofs.Verify(room, a.payers, body.Altcha); err == nil {
+		if paid, err = s.gate.proofs.Verify(room, payer, body.Altcha); err == nil {
 			a.toll.Covers = t.Price.Covers(paid.Cost)
 		}
 	case body.WaitTicket != "":
 		a.outcome, a.toll.Waited = proof.Waited, true
-		if paid, err = s.gate.proofs.Redeem(room, a.payers, body.WaitTicket); err == nil {
+		if paid, err = s.gate.proofs.Redeem(room, payer, body.WaitTicket); err == nil {
 			a.toll.Covers = math.Inf(1)
 		}
 	}
@@ -120,18 +121,19 @@ func (s *Server) charge(c *fiber.Ctx, room string, fan queue.Fan, fresh bool, bo
 	return a
 }
 
-// payers are the names a challenge may bear. A fan without an id of their own, who
-// gets one with the refusal, is known by the address block until then.
-func payers(fan queue.Fan, fresh bool, addr string) []string {
-	_, block := limits.Blocks(addr)
-	net := "net:" + block
-	switch {
-	case fresh:
-		return []string{net, "fan:" + fan.ID}
-	case fan.ID == "":
-		return []string{"place:" + string(fan.Place), net}
+// payers are the names a challenge is made for, and the one a proof is shown under.
+// Who has no id yet gets one with the refusal; that fan may pay, and so may a program
+// of the same address block that keeps no cookies and comes without one again.
+func payers(fan queue.Fan, fresh bool, addr string) (owners []string, payer string) {
+	name := "fan:" + fan.ID
+	if fan.ID == "" {
+		name = "place:" + string(fan.Place)
 	}
-	return []string{"fan:" + fan.ID, net}
+	if !fresh {
+		return []string{name}, name
+	}
+	_, block := limits.Blocks(addr)
+	return []string{name, "net:" + block}, "net:" + block
 }
 
 // unpaid is the problem of a join whose toll was not paid; any other error comes
@@ -143,7 +145,7 @@ func (s *Server) unpaid(c *fiber.Ctx, room string, a attempt, err error) error {
 			After(refused.RetryAfter)
 	}
 	var need *limits.ProofError
-	p, now := errProofRequired, 1.0
+	var now float64
 	switch {
 	case errors.As(err, &need):
 		now = need.Pressure
@@ -162,6 +164,7 @@ func (s *Server) unpaid(c *fiber.Ctx, room string, a attempt, err error) error {
 	default:
 		s.gate.metrics.Count(room, a.outcome)
 	}
+	p := errProofRequired
 	if a.outcome == proof.Invalid || a.outcome == proof.Used {
 		p = errProofInvalid
 	} else {
@@ -169,10 +172,10 @@ func (s *Server) unpaid(c *fiber.Ctx, room string, a attempt, err error) error {
 	}
 	if a.ticket == "" {
 		a.wait = a.price.Patience(now)
-		a.ticket = s.gate.proofs.Ticket(room, a.payers[0], a.wait)
+		a.ticket = s.gate.proofs.Ticket(room, a.owners, a.wait)
 	}
 	return p.Detailf("Solve the challenge and join again with its solution as altcha, or wait and join again with waitTicket.").
-		With("challenge", s.challenge(room, a.payers[0], now)).
+		With("challenge", s.challenge(room, a.owners, now)).
 		With("waitTicket", a.ticket).With("retryAfterMs", a.wait.Milliseconds()).After(a.wait)
 }
 
@@ -183,10 +186,10 @@ func (s *Server) paid(room string, a attempt) {
 	}
 }
 
-func (s *Server) challenge(room, who string, pressure float64) proof.Challenge {
+func (s *Server) challenge(room string, owners []string, pressure float64) proof.Challenge {
 	cost := s.gate.tolls().Price.Cost(pressure)
 	s.gate.metrics.Cost(room, cost)
-	return s.gate.proofs.Issue(room, who, cost)
+	return s.gate.proofs.Issue(room, owners, cost)
 }
 
 // getChallenge gives a challenge out ahead of a join, as ALTCHA's widget asks for it.
@@ -202,8 +205,12 @@ func (s *Server) getChallenge(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if fresh {
+		s.setCookie(c, fanCookie, fan.ID, fanCookieLife)
+	}
+	owners, _ := payers(fan, fresh, s.address(c))
 	noStore(c)
-	return c.JSON(s.challenge(name, payers(fan, fresh, s.address(c))[0], s.gate.pressureOf(name)))
+	return c.JSON(s.challenge(name, owners, s.gate.pressureOf(name)))
 }
 
 func (g *gate) remember(room string, is float64) {
