@@ -41,7 +41,7 @@ func (l *Limiter) Allow(ctx context.Context, room, what, addr string) error {
 	c := charge([]bucket{
 		{name: what, key: limitKey(room, what, address), hard: rate},
 		{name: what, key: limitKey(room, what, block+"/all"), hard: Rate{PerMinute: 10 * rate.PerMinute, Burst: 10 * rate.Burst}},
-	}, "", 0, 0, 0)
+	}, "", 0, 0, 0, false)
 	reply, err := allowScript.Run(ctx, l.rdb, c.Keys, c.Blob).Slice()
 	if err != nil {
 		return fmt.Errorf("limits: %s: %w", what, err)

@@ -11,7 +11,7 @@ type Rate struct {
 
 // Rates refuse new places of a room, one bucket each; zero ones refuse nothing.
 type Rates struct {
-	PerFan     Rate // one fan: leaving and joining again
+	PerFan     Rate // one fan who left and joins again
 	PerAddress Rate // an IPv4 address, an IPv6 /64
 	PerBlock   Rate // an IPv4 /24, an IPv6 /48
 	PerRoom    Rate // all together: protects Redis

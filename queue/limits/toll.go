@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lua defines toll(now, first, blob), to stand in front of the script that calls it.
+// Lua defines toll(now, first, blob, again), to stand in front of the script that calls it.
 //
 //go:embed toll.lua
 var Lua string
@@ -50,8 +50,9 @@ func (t *Toll) For(room, fan string) Charge {
 		}
 	}
 	if fan != "" {
-		add(Fan, fan, t.Rates.PerFan, Rate{})
+		add(Fan, fan, t.Rates.PerFan, Rate{}) // the first one: newcomers do not pay for this key
 	}
+	personal := len(list) > 0
 	if address != "" {
 		add(Address, address, t.Rates.PerAddress, t.Calm.PerAddress)
 		add(Block, block, t.Rates.PerBlock, t.Calm.PerBlock)
@@ -65,16 +66,19 @@ func (t *Toll) For(room, fan string) Charge {
 	if t.Mark != "" {
 		mark = markKey(room, t.Mark)
 	}
-	return charge(list, mark, t.MarkLife, t.Covers, t.Least)
+	return charge(list, mark, t.MarkLife, t.Covers, t.Least, personal)
 }
 
-func charge(list []bucket, mark string, life time.Duration, covers, least float64) Charge {
-	c := Charge{Keys: make([]string, 0, len(list)+1), Blob: make([]byte, 0, 32*(len(list)+1)), buckets: list}
-	marked := 0.0
+func charge(list []bucket, mark string, life time.Duration, covers, least float64, personal bool) Charge {
+	c := Charge{Keys: make([]string, 0, len(list)+1), Blob: make([]byte, 0, 40+32*len(list)), buckets: list}
+	marked, again := 0.0, 0.0
 	if mark != "" {
 		c.Keys, marked = append(c.Keys, mark), 1
 	}
-	c.number(marked, float64(life.Microseconds()), covers, least)
+	if personal {
+		again = 1
+	}
+	c.number(marked, float64(life.Microseconds()), covers, least, again)
 	for _, b := range list {
 		c.Keys = append(c.Keys, b.key)
 		c.number(b.hard.spacing(), b.hard.depth(), b.calm.spacing(), b.calm.freeDepth())

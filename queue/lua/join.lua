@@ -44,7 +44,7 @@ if score then -- one missed call, or one unused pass, is forgiven: the place of 
   return waiting(score, 0)
 end
 
-local unpaid = #KEYS > core and toll(now, core + 1, ARGV[#ARGV])
+local unpaid = #KEYS > core and toll(now, core + 1, ARGV[#ARGV], redis.call('ZSCORE', k_gone, member))
 if unpaid then return unpaid end
 score = f(math.max(now, num(k_state, 'last') + 1, tonumber(ARGV[2]) + 1))
 redis.call('HSET', k_state, 'last', score) -- before other writes (a toll's are like it): a full Redis refuses the first one, and after it none
