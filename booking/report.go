@@ -36,6 +36,7 @@ type RoomReport struct {
 	SoldOut   bool // every seat is booked: nothing will come back by an expiry
 	Living    []SlotRef
 	Ended     []SlotRef // in the last two minutes
+	Revoked   []SlotRef // of those, what was ended because it was revoked
 	Lanes     LaneReport
 }
 
@@ -57,10 +58,10 @@ const (
 
 	// Two halves, so that each has its own partial index. $1 and $2 as in sqlLivesUntil.
 	sqlReportSessions = `
-		SELECT s.room_id, s.place_id, s.jti, false FROM session s
+		SELECT s.room_id, s.place_id, s.jti, false, false FROM session s
 		 WHERE s.ended_at IS NULL AND ` + sqlLivesUntil + ` > clock_timestamp()
 		UNION ALL
-		SELECT room_id, place_id, jti, true FROM session
+		SELECT room_id, place_id, jti, true, end_reason = 'revoked' FROM session
 		 WHERE ended_at IS NOT NULL AND ended_at > now() - make_interval(secs => $3::int)`
 
 	sqlReportLeft = `
@@ -107,12 +108,15 @@ func (o *Office) reportSessions(ctx context.Context, byRoom map[string]*RoomRepo
 		int(endedFor/time.Second))
 	var room string
 	var ref SlotRef
-	var ended bool
-	_, err := pgx.ForEachRow(rows, []any{&room, &ref.PlaceID, &ref.JTI, &ended}, func() error {
+	var ended, revoked bool
+	_, err := pgx.ForEachRow(rows, []any{&room, &ref.PlaceID, &ref.JTI, &ended, &revoked}, func() error {
 		switch r := byRoom[room]; {
 		case r == nil: // made between the two reads
 		case ended:
 			r.Ended = append(r.Ended, ref)
+			if revoked {
+				r.Revoked = append(r.Revoked, ref)
+			}
 		default:
 			r.Living = append(r.Living, ref)
 		}

@@ -22,6 +22,7 @@ type board struct {
 	samples []point       // behind the head, ascending; the last is the tail
 	gone    map[member]int64
 	draw    drawn
+	revoked int64 // version of the list of who is revoked; 0 never shipped
 }
 
 type point struct {
@@ -47,6 +48,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 		Inside: int(number(reply, 6)), Admitted: st.number("admitted"),
 		Available: int(st.number("available")), Total: int(st.number("total")), SoldOut: st["soldout"] == "1", At: at,
 	}
+	b.revoked = st.number("revoked")
 	b.draw = readDraw(s, st)
 	b.view.Draw = viewDraw(s)
 	_ = json.Unmarshal([]byte(st["lanes"]), &b.view.Lanes) // absent before the first report

@@ -32,7 +32,7 @@ func (a Admission) Claims() pass.Claims {
 // Claim admits a called fan when there is a free slot, it is the rate's turn and
 // nobody earlier stands by; asked again it answers the same admission. Otherwise
 // *StandByError (the window has stopped), ErrNotCalledYet, ErrExpired,
-// ErrRoomPaused (standing by from now on), ErrRoomClosed, ErrOldRun, ErrBadToken,
+// ErrRevoked, ErrRoomPaused (standing by from now on), ErrRoomClosed, ErrOldRun, ErrBadToken,
 // ErrUnknownRoom, ErrStale. Memory never answers a claim.
 func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, error) {
 	p, err := l.verify(name, t)
@@ -42,6 +42,9 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 	r, b, err := l.room(ctx, name)
 	if err != nil {
 		return Admission{}, err
+	}
+	if r.revoked.Load().place(p) {
+		return Admission{}, l.turnAway(ctx, r, p)
 	}
 	reply, err := l.runList(ctx, claimScript, r.keys, p.member[:], p.run, micros(l.opts.PassLife),
 		micros(l.opts.SlotLease), micros(l.opts.ReportTTL), maxRenewals,

@@ -72,6 +72,15 @@
 // safe to show as long as the fan's id is hard to guess: cookies are 128 random
 // bits; an API client should use a random Idempotency-Key.
 //
+// Revocations come from the bridge as one list by version, and each edge keeps it in
+// memory: it reads it when the board shows another version, so a poll asks nothing for
+// it. An edge obeys within its board's second; booking, which decides, before that. A
+// place named leaves the line as the list comes; a customer's when they next ask, as
+// the line does not know whose a member is. "Everybody admitted before an instant"
+// frees the slots whose passes can open no session any more, and who was inside finds
+// the place of before by joining again, once, as after a missed call; an admission's
+// instant counts by its whole second, as in the pass.
+//
 // # Polls
 //
 // A board is one reading of a room, immutable, read each second. A poll checks its

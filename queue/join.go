@@ -13,7 +13,7 @@ import (
 // place and rank, whatever its state. After one missed call the place of before
 // comes back; so it does after a pass that nobody used; after leaving or a finished
 // visit the fan starts at the tail. Errors: ErrUnknownRoom, ErrRoomClosed and
-// *NotOpenYetError (no new places; old ones are kept), ErrBadToken (Fan.Place), ErrStale;
+// *NotOpenYetError (no new places; old ones are kept), ErrRevoked, ErrBadToken (Fan.Place), ErrStale;
 // and of Fan.Toll, which only a new place is charged, *limits.RefusedError,
 // *limits.ProofError and limits.ErrUsed.
 func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
@@ -24,6 +24,9 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	p, err := l.identify(name, fan)
 	if err != nil {
 		return View{}, err
+	}
+	if r.revoked.Load().place(p) {
+		return View{}, l.turnAway(ctx, r, p)
 	}
 	keys, args := r.keys, []any{p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed}
 	var charge limits.Charge

@@ -33,6 +33,7 @@ type Report struct {
 	SoldOut   bool      // all of them are booked (held ones may come back)
 	Living    []SlotRef // every living session
 	Ended     []SlotRef // sessions that ended lately
+	Revoked   []SlotRef // of those, what the operator ended: their places may be had back, once
 	Lanes     LaneReport
 }
 
@@ -67,7 +68,7 @@ func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 	if err != nil {
 		return storeError("read slots", err)
 	}
-	return l.release(ctx, rm, endedSlots(slots, r))
+	return l.release(ctx, rm, endedSlots(slots, r, rm.revoked.Load()))
 }
 
 // freed is one slot to free, as it was read.
@@ -77,9 +78,10 @@ type freed struct {
 	unused      bool // no session came of it: the place may be had back once
 }
 
-// endedSlots picks the slots whose visit has ended by the report.
-func endedSlots(slots map[string]string, r Report) []freed {
-	living, ended := index(r.Living), index(r.Ended)
+// endedSlots picks the slots whose visit has ended by the report, and those of which
+// no visit can come: booking refuses a revoked pass.
+func endedSlots(slots map[string]string, r Report, orders *revokedSet) []freed {
+	living, ended, revoked := index(r.Living), index(r.Ended), index(r.Revoked)
 	before := r.At.Add(-pass.Leeway - unusedMargin).UnixMicro()
 	var out []freed
 	for m, text := range slots {
@@ -88,8 +90,8 @@ func endedSlots(slots map[string]string, r Report) []freed {
 		if living[ref] {
 			continue
 		}
-		if used := ended[ref]; used || s.expires < before {
-			out = append(out, freed{member: m, jti: s.jti, expires: s.expires, unused: !used})
+		if used := ended[ref]; used || s.expires < before || orders.slot(ref.PlaceID, s.jti, s.granted) {
+			out = append(out, freed{member: m, jti: s.jti, expires: s.expires, unused: !used || revoked[ref]})
 		}
 	}
 	return out

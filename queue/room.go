@@ -23,6 +23,8 @@ type room struct {
 	floor atomic.Int64          // the highest score this edge has seen
 	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's. A draw lowers it
 	mu    sync.Mutex            // one refresh at a time
+
+	revoked atomic.Pointer[revokedSet] // nil: nobody, or not read yet
 }
 
 // saw raises the floor: a Redis that lost its last second, or whose clock went
@@ -208,6 +210,9 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 		return nil // the settings are gone: keep the last board, the bridge ships them again
 	}
 	b := readBoard(r.name, reply, time.Now())
+	if err := l.learnRevoked(ctx, r, b.revoked); err != nil {
+		return err // the old board serves on, and the next look reads the list
+	}
 	r.saw(b.last)
 	if was := r.board.Load(); was != nil && was.draw.cut != b.draw.cut {
 		r.mark.Store(b.mark) // drawn scores lie below all that were called before

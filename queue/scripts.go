@@ -33,10 +33,12 @@ var (
 	boardScript    = mustScript("board")
 	drawScript     = mustScript("draw")
 	entriesScript  = mustScript("entries")
+	revokeScript   = mustScript("revoke")
+	dropScript     = mustScript("drop")
 
 	allScripts = []script{
 		joinScript, callScript, claimScript, leaveScript, releaseScript, reportScript, settingsScript, boardScript,
-		drawScript, entriesScript,
+		drawScript, entriesScript, revokeScript, dropScript,
 	}
 )
 

@@ -33,6 +33,11 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 	if p.run < b.view.Run {
 		return View{}, ErrOldRun
 	}
+	if r.revoked.Load().place(p) {
+		v := l.view(b, p, standing{status: Expired})
+		v.Token, v.Revoked = t, true
+		return v, nil
+	}
 	shownScore := p.score
 	p = b.current(p)
 	var st standing

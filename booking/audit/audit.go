@@ -34,7 +34,9 @@ type invariant struct {
 // mostBreaches of one invariant are named: after a disaster the first thousand say enough.
 const mostBreaches = 1000
 
-func invariants() []invariant { return slices.Concat(seatInvariants, moneyInvariants, bookInvariants, revokedInvariants) }
+func invariants() []invariant {
+	return slices.Concat(seatInvariants, moneyInvariants, bookInvariants, revokedInvariants)
+}
 
 // Invariants names everything that Check looks for, in its order.
 func Invariants() []string {

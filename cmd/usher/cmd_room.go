@@ -27,6 +27,10 @@ type roomCmd struct {
 	Rate   roomRateCmd   `cmd:"" help:"Most admissions a minute: usher room rate 300 cinema."`
 	Cap    roomCapCmd    `cmd:"" help:"Most fans inside at once: usher room cap 150 cinema."`
 	Status roomStatusCmd `cmd:"" help:"Show one room, or all."`
+
+	Revoke      roomRevokeCmd      `cmd:"" help:"Refuse fans, places, passes, or everybody admitted before an instant."`
+	Revocations roomRevocationsCmd `cmd:"" help:"List who was revoked, by whom and why."`
+	Lift        roomLiftCmd        `cmd:"" help:"Take a revocation back."`
 }
 
 type roomArg struct {
@@ -164,6 +168,9 @@ func (c *roomCmd) call(w *world, method, path string, in, out any) error {
 			return fmt.Errorf("%s answered %s", c.Admin, res.Status)
 		}
 		return fmt.Errorf("%s. %s", p.Title, p.Detail)
+	}
+	if out == nil {
+		return nil
 	}
 	return json.Unmarshal(data, out)
 }

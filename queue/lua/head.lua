@@ -51,6 +51,13 @@ local function parse(slot) -- jti, granted, expires, score (text), renewals
   return jti, tonumber(granted), tonumber(expires), score, tonumber(renewals)
 end
 
+-- Takes a place out of the line for good, and out of what could give it back.
+local function drop(member)
+  for _, key in ipairs({ k_wait, k_priority, k_called, k_due, k_standby, k_missed, k_restored }) do
+    redis.call('ZREM', key, member)
+  end
+end
+
 -- Bounds a set that remembers former places: the lowest scores, nearest to being
 -- forgotten anyway, go first.
 local function trim(key, limit) redis.call('ZREMRANGEBYRANK', key, 0, -(limit + 1)) end

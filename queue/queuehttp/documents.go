@@ -19,6 +19,7 @@ type placeDoc struct {
 	PollAfterMs int64        `json:"pollAfterMs"`
 	CalledUntil string       `json:"calledUntil,omitempty"` // absent while standing by
 	StandingBy  bool         `json:"standingBy,omitempty"`
+	Revoked     bool         `json:"revoked,omitempty"` // with expired: by the operator
 	Room        roomDoc      `json:"room"`
 }
 
@@ -61,7 +62,7 @@ func describePlace(v queue.View) placeDoc {
 	d := placeDoc{
 		PlaceID: v.PlaceID, Token: string(v.Token), Status: v.Status,
 		Position: v.Position, Ahead: v.Ahead, Waiting: v.Waiting,
-		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Room: describeRoom(v.Room),
+		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Room: describeRoom(v.Room),
 	}
 	if v.ETA != nil {
 		d.ETA = &etaDoc{LowSeconds: int(v.ETA.Low.Seconds()), HighSeconds: int(math.Ceil(v.ETA.High.Seconds()))}

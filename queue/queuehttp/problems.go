@@ -23,6 +23,7 @@ var (
 	errRoomClosed   = basehttp.NewProblem(409, "room-closed", "The room is closed")
 	errNotOpenYet   = basehttp.NewProblem(409, "room-not-open-yet", "The room takes no places before it opens")
 	errBindingLost  = basehttp.NewProblem(409, "binding-lost", "This browser is not the one the place was given to")
+	errRevoked      = basehttp.NewProblem(403, "revoked", "The organiser has withdrawn this place")
 	errCrossSite    = basehttp.NewProblem(403, "cross-site-request", "This call was made by another site's page")
 )
 
@@ -53,6 +54,8 @@ func problem(err error) error {
 		return errNotCalled.Detailf("Ask for the place, and for the pass once its status is called.")
 	case errors.Is(err, queue.ErrExpired):
 		return errExpired.Detailf("The call was missed, the place was left, or the visit is over. Join again.")
+	case errors.Is(err, queue.ErrRevoked):
+		return errRevoked
 	case errors.Is(err, queue.ErrRoomPaused):
 		return errRoomPaused.After(2 * time.Second)
 	case errors.Is(err, queue.ErrRoomClosed):

@@ -223,6 +223,7 @@ type fakeLine struct {
 	mu       sync.Mutex
 	settings map[string]queue.Settings
 	reports  map[string]queue.Report
+	revoked  []string
 	fail     func(room string) error
 }
 
@@ -243,7 +244,21 @@ func (f *fakeLine) PutReport(_ context.Context, room string, r queue.Report) err
 	return nil
 }
 
+func (f *fakeLine) PutRevoked(_ context.Context, room string, r queue.Revoked) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revoked = append(f.revoked, fmt.Sprint(room, " ", r.Version, " ", r.Customers))
+	return nil
+}
+
 type fakeOffice struct{ reports []booking.RoomReport }
+
+func (f fakeOffice) Revoked(room string) *booking.Revoked {
+	if room != "room-4" {
+		return nil
+	}
+	return &booking.Revoked{Version: 5, Customers: map[string]bool{"bot": true}}
+}
 
 func (f fakeOffice) Reports(context.Context) ([]booking.RoomReport, error) { return f.reports, nil }
 
@@ -313,6 +328,9 @@ func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "cannot be opened"); n != 1 || !strings.Contains(log.String(), "no room opens today") {
 		t.Errorf("it complained %d times of rooms that are due:\n%s", n, log.String())
+	}
+	if got := fmt.Sprint(line.revoked); got != "[room-4 5 map[bot:true] room-4 5 map[bot:true] room-4 5 map[bot:true]]" {
+		t.Errorf("revocations shipped: %s", got)
 	}
 	line.fail = func(string) error { return nil }
 	rooms.err = nil

@@ -42,12 +42,14 @@ type opener interface {
 // reporter is the box office as the bridge sees it.
 type reporter interface {
 	Reports(ctx context.Context) ([]booking.RoomReport, error)
+	Revoked(room string) *booking.Revoked
 }
 
 // ledger is the line as the bridge sees it.
 type ledger interface {
 	PutSettings(ctx context.Context, s queue.Settings) error
 	PutReport(ctx context.Context, room string, r queue.Report) error
+	PutRevoked(ctx context.Context, room string, r queue.Revoked) error
 }
 
 // roomsAtOnce bounds how many rooms are shipped at the same time.
@@ -142,8 +144,14 @@ func (b *bridge) ship(ctx context.Context, r booking.RoomReport) error {
 	if err := b.line.PutSettings(ctx, b.settings(r.Room)); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
+	// Before the report, which frees the slots of revoked passes; and a list that does
+	// not go through keeps no report from going.
+	revoked := b.shipRevoked(ctx, r.Room.ID)
 	if err := b.line.PutReport(ctx, r.Room.ID, reportOf(r)); err != nil {
-		return fmt.Errorf("report: %w", err)
+		return errors.Join(fmt.Errorf("report: %w", err), revoked)
+	}
+	if revoked != nil {
+		return fmt.Errorf("revocations: %w", revoked)
 	}
 	return nil
 }
@@ -166,7 +174,7 @@ func (b *bridge) settings(r booking.Room) queue.Settings {
 func reportOf(r booking.RoomReport) queue.Report {
 	return queue.Report{
 		At: r.At, Seq: r.Seq, Available: r.Available, Total: r.Total, SoldOut: r.SoldOut,
-		Living: slotsOf(r.Living), Ended: slotsOf(r.Ended),
+		Living: slotsOf(r.Living), Ended: slotsOf(r.Ended), Revoked: slotsOf(r.Revoked),
 		Lanes: queue.LaneReport{QueueWait: r.Lanes.QueueWait, Batch: r.Lanes.Batch, Depth: r.Lanes.Depth, Shed: r.Lanes.Shed},
 	}
 }

@@ -23,8 +23,13 @@ func (a *App) listen(ctx context.Context) error {
 		}
 	}
 	for _, name := range names {
+		body := 0
+		if name == "admin" {
+			body = adminBody
+		}
 		s := basehttp.NewServer(basehttp.Options{
-			Name: name, Log: a.opts.Log, TrustedProxies: c.HTTP.TrustedProxies, Concurrency: c.HTTP.Concurrency,
+			BodyLimit: body,
+			Name:      name, Log: a.opts.Log, TrustedProxies: c.HTTP.TrustedProxies, Concurrency: c.HTTP.Concurrency,
 			Observe: a.metrics.observer(name), Quiet: quiet(name),
 		})
 		addr, err := s.Listen(ctx, addrs[name])
