@@ -40,6 +40,22 @@ func open(t *testing.T, hall bookingtest.Hall, change ...func(*Options)) *house 
 		t.Fatal(err)
 	}
 	h.ring = ring
+	h.serve(change...)
+	return h
+}
+
+// another is a second process over the same database, by a pool of its own.
+func (h *house) another() *house {
+	h.t.Helper()
+	n := &house{t: h.t, pool: bookingtest.PoolOn(h.t, h.pool.Config().ConnString()), ring: h.ring}
+	n.serve()
+	return n
+}
+
+// serve starts an office and its API until the test ends.
+func (h *house) serve(change ...func(*Options)) {
+	t, ring := h.t, h.ring
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	office, err := booking.New(h.pool, booking.Options{
 		Log: quiet, Verifier: pass.NewVerifier(pass.RingSource(func() pass.Ring { return ring }, time.Now), nil),
@@ -80,7 +96,6 @@ func open(t *testing.T, hall bookingtest.Hall, change ...func(*Options)) *house 
 			}
 		}
 	})
-	return h
 }
 
 func (h *house) pass(jti, customer, bindingHash string) string {
