@@ -66,6 +66,10 @@
 // were told that the doors are shut; only in open it calls. A reset (Run raised) ends all
 // places, but no visit.
 //
+// What a new place costs (Fan.Toll: limits and proofs of work, packages limits and
+// proof) is decided in join.lua behind everything that finds a place: whoever has one,
+// or gets one back, is neither limited nor asked to pay, and failing costs no place.
+//
 // The place token holds everything a pass needs, so that a claim reads nothing but
 // the line. The member is a hash of room and fan, the customer one of the fan; neither
 // uses a secret, because a rotated secret must not make a fan a stranger. Both are

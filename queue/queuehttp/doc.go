@@ -23,5 +23,11 @@
 // forms: SameSite keeps our cookies out of such a request, but does not keep its answer
 // from setting new ones.
 //
+// New places may cost a proof of work or a wait (tolls.go). The edge only checks what
+// was paid; the join decides whether anything was due, in its one round trip. A bad
+// proof makes a toll that cannot be paid, so that even then a fan's own place is found.
+// The refusal carries a fresh challenge and a ticket, both for this fan. A page without
+// script waits with the ticket in a cookie and its form.
+//
 // A poll is answered from memory and leaves no line in the access log (Quiet).
 package queuehttp

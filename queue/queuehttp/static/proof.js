@@ -3,7 +3,8 @@
 // and calls usherProof.solve; each worker the page starts runs the same file and
 // tries its share of the numbers, so that the page itself never stands still.
 // SHA-256 is written out here (FIPS 180-4): crypto.subtle answers each hash by a
-// promise of its own, which takes far longer than the hash (in Node: 18,000 a second against 1,000,000).
+// promise of its own, which takes far longer than the hash (Chromium on
+// one 2.8 GHz core: 29,000 a second against 700,000; slowed six times, 6,700 and 185,000).
 (() => {
   const K = new Int32Array(64), START = new Int32Array(8);
   // The constants are the first 32 bits of the fractions of roots of primes. A double

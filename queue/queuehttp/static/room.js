@@ -253,13 +253,35 @@ async function once(work, rank = POLL) {
 
 async function joinNow() {
   if (state === "join" || state === "left" || state === "expired") show("joining");
-  const r = await call("POST", "/places", "{}");
+  const r = await call("POST", "/places", JSON.stringify(paid));
   if (!r.ok) return refused(r);
+  paid = {};
   token = r.json.token;
   if (location.search) history.replaceState(null, "", location.pathname);
   apply(r.json);
 }
 const join = () => once(joinNow, WISH);
+
+// pay answers an edge that asks for a proof of work: workers look for it (proof.js is
+// loaded only now), and where they cannot, the page waits as long as it was told.
+let paid = {};
+function pay({ challenge, waitTicket, retryAfterMs }) {
+  const from = Date.now(), wait = failures++ ? backoff() : 0; // asked again and again: calmly
+  show("joining");
+  clearTimeout(timer);
+  new Promise((loaded, broken) => {
+    if (window.usherProof) return loaded();
+    const script = document.createElement("script");
+    Object.assign(script, { src: root.dataset.proof, onload: loaded, onerror: broken });
+    document.head.append(script);
+  }).then(() => usherProof.solve(challenge)).then((altcha) => {
+    paid = { altcha };
+    later(join, wait);
+  }, () => {
+    paid = { waitTicket };
+    later(join, Math.max(wait, from + retryAfterMs - Date.now()) + Math.random() * 1000);
+  });
+}
 
 // The cookie that the place is bound to is gone: no pass of it would be taken, so
 // only a new place helps.
@@ -356,6 +378,10 @@ function refused(r) {
       render();
       flag("");
       return later(pollRoom, doc.room.opensAt ? untilOpen() : 500); // the room says when
+    case "proof-required":
+    case "proof-invalid":
+      paid = {};
+      return pay(r.json);
     case "binding-lost":
       stopAuto();
       return again(joinAnew);
