@@ -23,6 +23,9 @@ type board struct {
 	gone    map[member]int64
 	draw    drawn
 	revoked int64 // version of the list of who is revoked; 0 never shipped
+	inc     int64 // which memory this is
+	beat    int64
+	lost    int64 // places up to this score may be missing in it; 0: none
 }
 
 type point struct {
@@ -36,7 +39,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 		at: at, now: number(reply, 2),
 		last: st.number("last"), mark: st.number("mark"), report: st.number("report"), grace: st.number("grace"),
 		turn: time.Duration(st.number("turn")) * time.Microsecond,
-		gone: map[member]int64{},
+		gone: map[member]int64{}, inc: st.number("inc"), beat: st.number("beat"), lost: st.number("lost"),
 	}
 	noshow, show := st.real("noshow"), st.real("show")
 	b.noShow = min(0.5, noshow/(noshow+show+10)) // as call.lua reckons it
@@ -46,7 +49,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 		OpensAt: instant(s.number("opens")), GathersAt: instant(s.number("gathers")), Timezone: s["zone"], BookingURL: s["url"],
 		Waiting: int(number(reply, 3)), Called: int(number(reply, 4)), StandingBy: int(number(reply, 5)),
 		Inside: int(number(reply, 6)), Admitted: st.number("admitted"),
-		Available: int(st.number("available")), Total: int(st.number("total")), SoldOut: st["soldout"] == "1", At: at,
+		Available: int(st.number("available")), Total: int(st.number("total")), SoldOut: st["soldout"] == "1", At: at, Recovering: st["hold"] != "",
 	}
 	b.revoked = st.number("revoked")
 	b.draw = readDraw(s, st)

@@ -14,11 +14,12 @@ func (l *Line) call(ctx context.Context, r *room) error {
 		// rate, and a pause still stops admissions well within a second.
 		reply, err := l.runList(ctx, callScript, r.keys, micros(l.opts.ClaimWindow), micros(l.opts.PassLife),
 			micros(l.opts.SlotLease), micros(l.opts.ReportTTL), micros(l.opts.Tick*5/2), micros(inviteAhead),
-			loopBound, keptMissed)
+			loopBound, keptMissed, l.witness(r))
 		if err != nil {
 			return err
 		}
 		l.metrics.called(r.name, reply)
+		r.remember(number(reply, 6), number(reply, 7))
 		r.passed(number(reply, 5)) // each edge looks here more often than it reads boards
 		if number(reply, 0) == 0 {
 			return nil

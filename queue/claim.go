@@ -33,7 +33,7 @@ func (a Admission) Claims() pass.Claims {
 // nobody earlier stands by; asked again it answers the same admission. Otherwise
 // *StandByError (the window has stopped), ErrNotCalledYet, ErrExpired,
 // ErrRevoked, ErrRoomPaused (standing by from now on), ErrRoomClosed, ErrOldRun, ErrBadToken,
-// ErrUnknownRoom, ErrStale. Memory never answers a claim.
+// ErrRecovering, ErrUnknownRoom, ErrStale. Memory never answers a claim.
 func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, error) {
 	p, err := l.verify(name, t)
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 	}
 	reply, err := l.runList(ctx, claimScript, r.keys, p.member[:], p.run, micros(l.opts.PassLife),
 		micros(l.opts.SlotLease), micros(l.opts.ReportTTL), maxRenewals,
-		micros(l.opts.ClaimWindow), micros(inviteAhead))
+		micros(l.opts.ClaimWindow), micros(inviteAhead), l.witness(r))
 	if err != nil {
 		return Admission{}, err
 	}
@@ -66,6 +66,7 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 			Run: p.run, GrantedAt: instant(number(reply, 2)), ExpiresAt: instant(number(reply, 3)),
 			First: number(reply, 4) == 1,
 		}
+		r.remember(number(reply, 5), number(reply, 6))
 		if a.First {
 			l.metrics.admissions.WithLabelValues(name).Inc()
 		}
@@ -76,6 +77,16 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 		}
 		wait := time.Duration(number(reply, 1)) * time.Microsecond
 		return Admission{}, &StandByError{RetryAfter: min(max(wait, 250*time.Millisecond), 10*time.Second)}
+	case "unknown", "expired":
+		// Before a place is said to have ended: has it been forgotten?
+		back, err := l.restore(ctx, r, b, p)
+		switch {
+		case err != nil:
+			return Admission{}, err
+		case back.code == "back":
+			return Admission{}, ErrRecovering
+		}
+		return Admission{}, claimError(code)
 	default:
 		return Admission{}, claimError(code)
 	}
@@ -91,6 +102,8 @@ func claimError(code string) error {
 		return ErrRoomClosed
 	case "paused":
 		return ErrRoomPaused
+	case "recovering":
+		return ErrRecovering
 	case "wait":
 		return ErrNotCalledYet
 	case "expired":

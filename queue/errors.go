@@ -23,6 +23,9 @@ var (
 	ErrRoomPaused = errors.New("queue: room is paused")
 	// ErrRoomClosed: the room takes nobody (state closed, or mode reject).
 	ErrRoomClosed = errors.New("queue: room is closed")
+	// ErrRecovering: Redis forgot a part of the line, which is being put back from what
+	// fans hold and booking knows. Nobody is called or admitted; no place is lost.
+	ErrRecovering = errors.New("queue: the line is being put back")
 	// ErrStale: Redis cannot be asked and memory does not know enough to answer.
 	ErrStale = errors.New("queue: the line cannot be read at the moment")
 )

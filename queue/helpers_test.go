@@ -180,7 +180,7 @@ func crowd(t testing.TB, l *Line, room string, n int) []Token {
 				t.Fatal(err)
 			}
 			places = append(places, p)
-			cmds = append(cmds, joinScript.EvalSha(t.Context(), pipe, r.keys, p.member[:], 0, micros(l.opts.ClaimWindow), keptMissed))
+			cmds = append(cmds, joinScript.EvalSha(t.Context(), pipe, r.keys, p.member[:], 0, micros(l.opts.ClaimWindow), keptMissed, "", 0, l.witness(r)))
 		}
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)

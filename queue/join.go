@@ -28,7 +28,9 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	if r.revoked.Load().place(p) {
 		return View{}, l.turnAway(ctx, r, p)
 	}
-	keys, args := r.keys, []any{p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed}
+	former, run := l.former(name, b, fan, p)
+	keys := r.keys
+	args := []any{p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed, former, run, l.witness(r)}
 	var charge limits.Charge
 	if fan.Toll != nil {
 		charge = fan.Toll.For(name, p.id())
@@ -43,8 +45,8 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		return View{}, err
 	}
 	switch code := text(reply, 0); code {
-	case "unknown":
-		return View{}, ErrUnknownRoom
+	case "unknown": // Redis was emptied a moment ago: this edge knows the room
+		return View{}, fmt.Errorf("%w: %w", ErrStale, ErrRecovering)
 	case "closed":
 		return View{}, ErrRoomClosed
 	case "early":
@@ -56,6 +58,9 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 			r.passed(p.score)
 		}
 		st := standing{status: Status(code), score: p.score, rank: int(number(reply, 2)), due: number(reply, 5)}
+		if st.status == Waiting && b.view.Recovering {
+			st.rank = r.told(p, 0)
+		}
 		v := l.view(b, p, st)
 		v.Token = l.sign(p)
 		if v.Created = number(reply, 3) == 1; v.Created {
@@ -65,6 +70,20 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	default:
 		return View{}, fmt.Errorf("queue: join: unexpected reply %q", code)
 	}
+}
+
+// former is the score of the place whose token the fan shows besides, and its run: a
+// place that Redis has forgotten comes back by it. "" without a token of this very fan.
+func (l *Line) former(name string, b *board, fan Fan, p place) (score any, run int) {
+	t := fan.Former
+	if t == "" {
+		t = fan.Place
+	}
+	old, err := l.verify(name, t)
+	if err != nil || old.member != p.member {
+		return "", 0
+	}
+	return b.scoreNow(old), old.run
 }
 
 // refusedToll counts what the limits refused.

@@ -23,6 +23,7 @@ var roomKeys = [...]string{
 	"revoked",  // HASH   what was revoked → instant (µs); shipped by the bridge
 	"moves",    // HASH   digest of a move code → the place it moves; bounded, short-lived
 	"invites",  // HASH   invite id → places taken from its quota
+	"served",   // HASH   member → when its last visit began or its place was over (µs); only in a memory that forgot
 }
 
 // Positions of single keys in what keysOf returns, for reads outside scripts.
@@ -43,6 +44,7 @@ const (
 	kRevoked
 	kMoves
 	kInvites
+	kServed
 )
 
 // keysOf makes all key names of a room. Nothing else makes key names, but for the

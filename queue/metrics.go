@@ -11,10 +11,11 @@ import (
 // bridge, never from a request.
 type metrics struct {
 	joins, leaves, invitations, missed, admissions, standbys, releases, leases *prometheus.CounterVec
+	recoveries, placesRestored, visitsRestored                                 *prometheus.CounterVec
 	scriptErrors                                                               *prometheus.CounterVec
 	limited                                                                    *prometheus.CounterVec // by room and bucket
 	fans                                                                       *prometheus.GaugeVec   // by room and status
-	boardAt, ratePerMinute, slotCap                                            *prometheus.GaugeVec
+	boardAt, ratePerMinute, slotCap, recovering                                *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -25,14 +26,17 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "usher", Subsystem: "queue", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		joins:       counter("joins_total", "New places given by this edge."),
-		leaves:      counter("leaves_total", "Places given up by their fans at this edge."),
-		invitations: counter("invitations_total", "Fans called by this edge's steps."),
-		missed:      counter("missed_calls_total", "Invitations that ran out, found by this edge's steps."),
-		admissions:  counter("admissions_total", "Fans admitted by claims and steps of this edge."),
-		standbys:    counter("standbys_total", "Called fans who claimed before there was a slot for them."),
-		releases:    counter("releases_total", "Slots freed by reports this process shipped."),
-		leases:      counter("leases_expired_total", "Slots that ran out their lease, found by this edge's steps."),
+		joins:          counter("joins_total", "New places given by this edge."),
+		leaves:         counter("leaves_total", "Places given up by their fans at this edge."),
+		invitations:    counter("invitations_total", "Fans called by this edge's steps."),
+		missed:         counter("missed_calls_total", "Invitations that ran out, found by this edge's steps."),
+		admissions:     counter("admissions_total", "Fans admitted by claims and steps of this edge."),
+		standbys:       counter("standbys_total", "Called fans who claimed before there was a slot for them."),
+		releases:       counter("releases_total", "Slots freed by reports this process shipped."),
+		leases:         counter("leases_expired_total", "Slots that ran out their lease, found by this edge's steps."),
+		recoveries:     counter("recoveries_total", "Losses of Redis' memory of a room, noticed by this edge."),
+		placesRestored: counter("places_restored_total", "Forgotten places this edge put back."),
+		visitsRestored: counter("visits_restored_total", "Slots made for visits that Redis did not know of."),
 		scriptErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "usher", Subsystem: "queue", Name: "script_errors_total", Help: "Scripts that failed or got no reply.",
 		}, []string{"script"}),
@@ -40,12 +44,14 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Namespace: "usher", Subsystem: "limits", Name: "refused_total", Help: "New places refused by a full bucket: fan, address, block, room, waiter.",
 		}, []string{"room", "bucket"}),
 		fans:          gauge("fans", "Fans by the last board: waiting, called, standing_by, inside.", "room", "status"),
+		recovering:    gauge("recovering", "1 while a line that Redis forgot is being put back.", "room"),
 		boardAt:       gauge("board_timestamp_seconds", "When this edge last read the room's board, Unix time.", "room"),
 		ratePerMinute: gauge("rate_per_minute", "Most admissions a minute, as set.", "room"),
 		slotCap:       gauge("cap", "Most fans inside at once, as set.", "room"),
 	}
 	for _, c := range []prometheus.Collector{
 		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
+		m.recoveries, m.placesRestored, m.visitsRestored, m.recovering,
 		m.scriptErrors, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
 	} {
 		if err := reg.Register(c); err != nil {
@@ -76,5 +82,10 @@ func (m *metrics) observe(b *board) {
 	}
 	m.boardAt.WithLabelValues(v.Room).Set(float64(b.at.UnixNano()) / float64(time.Second))
 	m.ratePerMinute.WithLabelValues(v.Room).Set(float64(v.RatePerMinute))
+	on := 0.0
+	if v.Recovering {
+		on = 1
+	}
+	m.recovering.WithLabelValues(v.Room).Set(on)
 	m.slotCap.WithLabelValues(v.Room).Set(float64(v.Cap))
 }

@@ -134,6 +134,9 @@ type Fan struct {
 	ID    string // the usher_fan cookie, or a bare API client's Idempotency-Key; must be hard to guess
 	Bound bool   // ID came by the browser's cookie, so passes are bound to that browser
 	Place Token  // with ID "": the place of this fan, who has nothing else to show
+	// Former is a token of the place this fan had; not needed, and not believed when it
+	// is another's. By it a place comes back that Redis has forgotten.
+	Former Token
 
 	Toll *limits.Toll // what a new place costs; nil: nothing
 }

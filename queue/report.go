@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"usher/admission/pass"
 )
 
 // SlotRef names one visit: the place it was admitted from and its pass.
 type SlotRef struct {
-	PlaceID string // 32 hex digits
-	JTI     string // id of the pass
+	PlaceID string    // 32 hex digits
+	JTI     string    // id of the pass
+	Began   time.Time // when the session began, by the database's clock; zero: not known
 }
 
 // LaneReport is how the booking lanes fare.
@@ -64,9 +67,12 @@ func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 		micros(l.opts.ReportTTL), micros(l.opts.ClaimWindow), soldOut); err != nil {
 		return err
 	}
-	slots, err := l.rdb.HGetAll(ctx, rm.keys[kSlots]).Result()
+	slots, recovering, err := l.readSlots(ctx, rm)
 	if err != nil {
-		return storeError("read slots", err)
+		return err
+	}
+	if err := l.putVisits(ctx, rm, unknownVisits(slots, r, recovering)); err != nil {
+		return err
 	}
 	return l.release(ctx, rm, endedSlots(slots, r, rm.revoked.Load()))
 }
@@ -86,23 +92,61 @@ func endedSlots(slots map[string]string, r Report, orders *revokedSet) []freed {
 	var out []freed
 	for m, text := range slots {
 		s := parseSlot(text)
-		ref := SlotRef{PlaceID: hex.EncodeToString([]byte(m)), JTI: s.jti}
+		ref := visitKey{hex.EncodeToString([]byte(m)), s.jti}
 		if living[ref] {
 			continue
 		}
-		if used := ended[ref]; used || s.expires < before || orders.slot(ref.PlaceID, s.jti, s.granted) {
+		if used := ended[ref]; used || s.expires < before || orders.slot(ref.placeID, s.jti, s.granted) {
 			out = append(out, freed{member: m, jti: s.jti, expires: s.expires, unused: !used || revoked[ref]})
 		}
 	}
 	return out
 }
 
-func index(refs []SlotRef) map[SlotRef]bool {
-	m := make(map[SlotRef]bool, len(refs))
+type visitKey struct{ placeID, jti string }
+
+func index(refs []SlotRef) map[visitKey]bool {
+	m := make(map[visitKey]bool, len(refs))
 	for _, r := range refs {
-		m[r] = true
+		m[visitKey{r.PlaceID, r.JTI}] = true
 	}
 	return m
+}
+
+// readSlots reads all slots, and whether a recovery is on, in one instant.
+func (l *Line) readSlots(ctx context.Context, r *room) (slots map[string]string, recovering bool, err error) {
+	var all *redis.MapStringStringCmd
+	var hold *redis.BoolCmd
+	_, err = l.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		all, hold = tx.HGetAll(ctx, r.keys[kSlots]), tx.HExists(ctx, r.keys[kState], "hold")
+		return nil
+	})
+	if err != nil {
+		return nil, false, storeError("read slots", err)
+	}
+	return all.Val(), hold.Val(), nil
+}
+
+// unknownVisits are those the line must be told of: living ones without a slot, at
+// any time, as a loss may be too small to be noticed; and in a recovery those that
+// are over, whose places must not be put back.
+func unknownVisits(slots map[string]string, r Report, recovering bool) []visit {
+	var out []visit
+	for _, ref := range r.Living {
+		m, ok := memberOfID(ref.PlaceID)
+		if _, there := slots[m]; ok && !there && ref.JTI != "" {
+			out = append(out, visit{member: m, jti: ref.JTI})
+		}
+	}
+	if !recovering {
+		return out
+	}
+	for _, ref := range r.Ended {
+		if m, ok := memberOfID(ref.PlaceID); ok && !ref.Began.IsZero() {
+			out = append(out, visit{member: m, began: unixMicros(ref.Began)})
+		}
+	}
+	return out
 }
 
 // release frees the slots, a bounded number a script run.

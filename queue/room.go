@@ -22,6 +22,8 @@ type room struct {
 	board atomic.Pointer[board] // nil until first read
 	floor atomic.Int64          // the highest score this edge has seen
 	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's. A draw lowers it
+	seen  atomic.Pointer[seen]  // what this edge knows of Redis' memory
+	older atomic.Pointer[board] // the last board before a loss; nil when there was none
 	mu    sync.Mutex            // one refresh at a time
 
 	revoked atomic.Pointer[revokedSet] // nil: nobody, or not read yet
@@ -202,7 +204,7 @@ func (l *Line) each(ctx context.Context, step func(context.Context, *room) error
 func (l *Line) refresh(ctx context.Context, r *room) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reply, err := l.runList(ctx, boardScript, r.keys, exactRanks, sampleRanks, shippedGone)
+	reply, err := l.runList(ctx, boardScript, r.keys, exactRanks, sampleRanks, shippedGone, l.witness(r))
 	if err != nil {
 		return err
 	}
@@ -212,6 +214,10 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 	b := readBoard(r.name, reply, time.Now())
 	if err := l.learnRevoked(ctx, r, b.revoked); err != nil {
 		return err // the old board serves on, and the next look reads the list
+	}
+	r.remember(b.inc, b.beat)
+	if old := r.board.Load(); old != nil && old.inc != b.inc {
+		l.forgot(r, old, b)
 	}
 	r.saw(b.last)
 	if was := r.board.Load(); was != nil && was.draw.cut != b.draw.cut {

@@ -35,17 +35,25 @@ var (
 	entriesScript  = mustScript("entries")
 	revokeScript   = mustScript("revoke")
 	dropScript     = mustScript("drop")
+	restoreScript  = mustScript("restore")
+	visitsScript   = mustScript("visits")
+	resumeScript   = mustScript("resume")
+	recoveryScript = mustScript("recovery")
 
 	allScripts = []script{
 		joinScript, callScript, claimScript, leaveScript, releaseScript, reportScript, settingsScript, boardScript,
-		drawScript, entriesScript, revokeScript, dropScript,
+		drawScript, entriesScript, revokeScript, dropScript, restoreScript, visitsScript, resumeScript, recoveryScript,
 	}
 )
 
 // mustScript puts a verb together: the number of a room's own keys (what a verb
-// brings besides stands behind them), head.lua, what else it calls, and itself.
+// brings besides stands behind them), head.lua, memory.lua, what else it calls, and itself.
 func mustScript(name string, libs ...string) script {
 	head, err := luaFiles.ReadFile("lua/head.lua")
+	if err != nil {
+		panic(err) // the file is embedded
+	}
+	memory, err := luaFiles.ReadFile("lua/memory.lua")
 	if err != nil {
 		panic(err) // the file is embedded
 	}
@@ -54,7 +62,7 @@ func mustScript(name string, libs ...string) script {
 		panic(err)
 	}
 	core := fmt.Sprintf("local core = %d\n", len(roomKeys))
-	return script{name: name, Script: redis.NewScript(core + string(head) + strings.Join(libs, "") + string(body))}
+	return script{name: name, Script: redis.NewScript(core + string(head) + string(memory) + strings.Join(libs, "") + string(body))}
 }
 
 // loadScripts puts every verb into Redis' cache, so that the first fan pays for

@@ -20,9 +20,13 @@ type Settings struct {
 	Run           int       // raised by an operator's reset: older places end
 	Version       int64     // raised by every change
 	BookingURL    string    // where this room's passes are taken
-	GathersAt     time.Time // zero without
-	Timezone      string    // IANA name of the event's clock; "" is UTC
-	Draw          DrawSettings
+	// Guard makes a memory that begins with these settings begin with a recovery: only
+	// who asks Postgres knows whether it is the room's first (Line.Resume). The bridge
+	// sets it; without it a Redis and all edges that restart together are believed.
+	Guard     bool
+	GathersAt time.Time // zero without
+	Timezone  string    // IANA name of the event's clock; "" is UTC
+	Draw      DrawSettings
 }
 
 // DrawSettings are what Postgres has of a room's draw. Digest, Entries, Cut and At
@@ -59,10 +63,13 @@ func (s Settings) validate() error {
 
 // fields are what the scripts and the boards find in the hash, beside version,
 // run, state and url: name and value in turn. Times are µs, 0 for none.
-func (s Settings) fields() []any {
+func (s Settings) fields(hold time.Duration) []any {
 	f := []any{
 		"mode", s.Mode, "rate", s.RatePerMinute, "cap", s.Cap, "title", s.Title,
 		"opens", unixMicros(s.OpensAt), "gathers", unixMicros(s.GathersAt), "zone", s.Timezone,
+	}
+	if s.Guard {
+		f = append(f, "hold", micros(hold))
 	}
 	return append(f, s.Draw.fields()...)
 }
@@ -95,7 +102,7 @@ func (l *Line) PutSettings(ctx context.Context, s Settings) error {
 		return err
 	}
 	r := l.own(s.Room)
-	args := append([]any{s.Version, s.Run, s.State, s.BookingURL, micros(l.opts.ClaimWindow)}, s.fields()...)
+	args := append([]any{s.Version, s.Run, s.State, s.BookingURL, micros(l.opts.ClaimWindow)}, s.fields(l.hold())...)
 	reply, err := l.run(ctx, settingsScript, r.keys, args...)
 	if err != nil {
 		return err

@@ -42,14 +42,21 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 	p = b.current(p)
 	var st standing
 	mark := r.mark.Load()
-	if b.knows(p, mark) {
+	recovering := b.view.Recovering
+	if b.knows(p, mark) && l.vouched(b, t, p) {
 		st = standing{status: Waiting, score: p.score, rank: b.position(p.score) - 1}
-	} else if st, err = l.lookUp(ctx, r, b, p); err != nil {
+	} else if st, recovering, err = l.find(ctx, r, b, t, p); err != nil {
 		if st, err = lastKnown(b, p, mark, shown, err); err != nil {
 			return View{}, err
 		}
 	}
-	if st.status == Waiting && shown > 0 && st.score == shownScore {
+	if st.score != shownScore {
+		shown = 0 // of the place as it was
+	}
+	switch {
+	case st.status == Waiting && recovering:
+		st.rank = r.told(p, shown)
+	case st.status == Waiting && shown > 0:
 		st.rank = min(st.rank, shown-1)
 	}
 	v := l.view(b, p, st)
@@ -72,6 +79,31 @@ func lastKnown(b *board, p place, mark int64, shown int, cause error) (standing,
 		return standing{status: Waiting, score: p.score, rank: shown - 1}, nil
 	}
 	return standing{}, cause
+}
+
+// find is lookUp, and puts the place back when it is nowhere because it was forgotten.
+func (l *Line) find(ctx context.Context, r *room, b *board, t Token, p place) (st standing, recovering bool, err error) {
+	recovering = b.view.Recovering
+	for range 2 {
+		if st, err = l.lookUp(ctx, r, b, p); err != nil {
+			return standing{}, false, err
+		}
+		if st.status != Expired {
+			l.tokens.check(t, b.inc)
+			return st, recovering, nil
+		}
+		back, err := l.restore(ctx, r, b, p)
+		switch {
+		case err != nil:
+			return standing{}, false, err
+		case back.code == "back":
+			l.tokens.check(t, b.inc)
+			return standing{status: Waiting, score: b.scoreNow(p), rank: back.rank}, recovering || back.recovering, nil
+		case back.code != "there":
+			return st, recovering, nil
+		}
+	}
+	return st, recovering, nil
 }
 
 // lookUp reads one member in one round trip and one instant (MULTI): read apart, a
@@ -120,7 +152,7 @@ func (l *Line) view(b *board, p place, st standing) View {
 		if v.Undrawn = b.undecided(); v.Undrawn {
 			break // nobody has a number yet
 		}
-		v.Position, v.Ahead = st.rank+1, st.rank
+		v.Position, v.Ahead = st.rank+1, max(st.rank, 0)
 		v.Waiting = max(v.Waiting, v.Position)
 		v.ETA = estimate(paceOf(b), v.Position)
 	case Called:

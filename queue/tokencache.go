@@ -17,7 +17,13 @@ type tokenCache struct {
 
 type tokenShard struct {
 	mu sync.RWMutex
-	m  map[Token]place
+	m  map[Token]known
+}
+
+// known is a verified token.
+type known struct {
+	place
+	checked int64 // the incarnation of Redis' memory in which the place was seen; 0 none
 }
 
 // newTokenCache holds about size tokens, at some 500 bytes each.
@@ -25,7 +31,7 @@ func newTokenCache(size int) *tokenCache {
 	c := &tokenCache{seed: maphash.MakeSeed()}
 	c.limit = max(size/len(c.shards), 1)
 	for i := range c.shards {
-		c.shards[i].m = make(map[Token]place)
+		c.shards[i].m = make(map[Token]known)
 	}
 	return c
 }
@@ -37,9 +43,9 @@ func (c *tokenCache) shard(t Token) *tokenShard {
 func (c *tokenCache) get(t Token) (place, bool) {
 	s := c.shard(t)
 	s.mu.RLock()
-	p, ok := s.m[t]
+	k, ok := s.m[t]
 	s.mu.RUnlock()
-	return p, ok
+	return k.place, ok
 }
 
 func (c *tokenCache) put(t Token, p place) {
@@ -52,7 +58,26 @@ func (c *tokenCache) put(t Token, p place) {
 		}
 		delete(s.m, k)
 	}
-	s.m[Token(strings.Clone(string(t)))] = p // t may lie in a request buffer that is used again
+	s.m[Token(strings.Clone(string(t)))] = known{place: p} // t may lie in a request buffer that is used again
+}
+
+// check notes that the place was seen in this memory.
+func (c *tokenCache) check(t Token, inc int64) {
+	s := c.shard(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k, ok := s.m[t]; ok {
+		k.checked = inc
+		s.m[Token(strings.Clone(string(t)))] = k
+	}
+}
+
+// checked is in which memory the place was last seen; 0 when nobody looked.
+func (c *tokenCache) checked(t Token) int64 {
+	s := c.shard(t)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.m[t].checked
 }
 
 func (c *tokenCache) len() int {

@@ -64,6 +64,7 @@ type RoomView struct {
 	Lanes         LaneReport    // by the last report
 	ClaimWindow   time.Duration // how long a call stands
 	At            time.Time     // when the board was read
+	Recovering    bool          // Redis forgot a part of the line, which is being put back; nobody is called
 	Stale         bool          // the board could not be refreshed for staleAfter: numbers are the last known
 }
 

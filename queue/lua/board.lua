@@ -1,12 +1,16 @@
--- board: what an edge needs to answer polls from memory for a second. Reads only.
+-- board: what an edge needs to answer polls from memory for a second. It also counts
+-- the beat, and notices what was forgotten.
 -- KEYS  as in keys.go
 -- ARGV  1 exact scores at the head  2 most samples behind  3 most former places
+--       the last one: what the edge has seen (memory.lua)
 -- returns {}, never configured, or
 --   {{field, value, …} of the settings, {field, value, …} of the state,
 --    now, waiting, called, standby, inside,
 --    {score …} of the head, {rank, score, …} behind it ascending, {member, score, …} of places that left}
 local settings = redis.call('HGETALL', k_settings)
 if #settings == 0 then return {} end
+recovering(ARGV[#ARGV], clock())
+pulse()
 local state = redis.call('HGETALL', k_state)
 
 local n, exact = redis.call('ZCARD', k_wait), tonumber(ARGV[1])

@@ -6,7 +6,8 @@
 --       5 grant lookahead (µs)  6 invitation lookahead (µs), after which a claim is late
 --       7 bound of each loop
 --       8 most missed places remembered
--- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited, watermark}
+--       the last one: what the edge has seen (memory.lua)
+-- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited, watermark, incarnation, beat}
 local window, passlife, lease = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local bound = tonumber(ARGV[7])
 local now, r = clock(), room()
@@ -17,7 +18,11 @@ for _, m in ipairs(over) do
   redis.call('ZREM', k_inside, m)
   redis.call('HDEL', k_slots, m)
   redis.call('ZREM', k_restored, m)
+  spend(m, now)
 end
+local hold = recovering(ARGV[#ARGV], now)
+pulse()
+local memory = redis.call('HMGET', k_state, 'inc', 'beat')
 local pass = r.mode == 'passthrough'
 local fresh = now - num(k_state, 'report') <= tonumber(ARGV[4])
 -- A draw whose numbers this store lost: who is first is known when they are back.
@@ -26,8 +31,8 @@ if r.digest ~= '' then
   local d = redis.call('HMGET', k_state, 'draw', 'drawdigest')
   lost = d[1] ~= 'done' or d[2] ~= r.digest
 end
-if r.state ~= 'open' or r.mode == 'reject' or lost or not (pass or fresh and r.rate > 0 and r.cap > 0) then
-  return { #over == bound and 1 or 0, #over, 0, 0, 0, redis.call('HGET', k_state, 'mark') or '0' }
+if hold and not pass or r.state ~= 'open' or r.mode == 'reject' or lost or not (pass or fresh and r.rate > 0 and r.cap > 0) then
+  return { #over == bound and 1 or 0, #over, 0, 0, 0, redis.call('HGET', k_state, 'mark') or '0', memory[1], memory[2] }
 end
 
 -- Missed calls. Shares decay by 1 % an event, so a bad minute is forgotten.
@@ -42,7 +47,11 @@ for _, m in ipairs(missed) do
   redis.call('ZREM', k_called, m)
   redis.call('ZREM', k_due, m)
   -- A place that was restored once and missed again goes to the tail next time.
-  if score and redis.call('ZREM', k_restored, m) == 0 then redis.call('ZADD', k_missed, score, m) end
+  if score and redis.call('ZREM', k_restored, m) == 0 then
+    redis.call('ZADD', k_missed, score, m)
+  else
+    spend(m, now)
+  end
   noshow, show, late = noshow * 0.99 + 1, show * 0.99, late * 0.99
 end
 if #missed > 0 then
@@ -98,4 +107,4 @@ if want > 0 then
   end
 end
 local more = #over == bound or #missed == bound or granted == bound or invited == bound
-return { more and 1 or 0, #over, #missed, granted, invited, mark }
+return { more and 1 or 0, #over, #missed, granted, invited, mark, memory[1], memory[2] }

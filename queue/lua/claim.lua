@@ -4,14 +4,23 @@
 -- ARGV  1 member  2 run of the token  3 pass life (µs)  4 lease (µs)
 --       5 report TTL (µs)  6 most renewals of a pass
 --       7 claim window (µs)  8 a claim is late after (µs)
+--       the last one: what the edge has seen (memory.lua)
 -- returns {'unknown'} | {'oldrun'} | {'closed'} | {'wait'} | {'expired'}
 --         {'paused'}                                  standing by from now on
 --         {'standby', ask again in (µs), first (1|0)} standing by, the window has stopped
---         {'admitted', jti, granted, expires, fresh (1|0)}
+--         {'recovering', until at least (µs from now)}  nobody is admitted
+--         {'admitted', jti, granted, expires, fresh (1|0), incarnation, beat}
 local member, passlife, lease = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, r = clock(), room()
 if not r then return { 'unknown' } end
 if r.run ~= tonumber(ARGV[2]) then return { 'oldrun' } end
+
+local hold = recovering(ARGV[#ARGV], now)
+local function admitted(jti, granted, expires, fresh)
+  if fresh == 1 then pulse() end -- a memory without this admission is known by its beat
+  local memory = redis.call('HMGET', k_state, 'inc', 'beat')
+  return { 'admitted', jti, f(granted), f(expires), fresh, memory[1], memory[2] }
+end
 
 local slot = redis.call('HGET', k_slots, member)
 local ends = slot and tonumber(redis.call('ZSCORE', k_inside, member) or 0)
@@ -26,7 +35,7 @@ if slot and ends > now then
     redis.call('HSET', k_slots, member, table.concat({ jti, f(granted), f(expires), score, f(renewals + 1) }, '|'))
     redis.call('ZADD', k_inside, f(now + lease), member)
   end
-  return { 'admitted', jti, f(granted), f(expires), 0 }
+  return admitted(jti, granted, expires, 0)
 end
 
 local score = redis.call('ZSCORE', k_called, member)
@@ -35,12 +44,13 @@ if r.mode == 'passthrough' and r.state == 'open' then
   score = score or redis.call('ZSCORE', k_wait, member)
   if not score then return { 'expired' } end
   local jti, expires = grant(member, score, now, passlife, lease)
-  return { 'admitted', jti, f(now), f(expires), 1 }
+  return admitted(jti, now, expires, 1)
 end
 if not score then
   if redis.call('ZSCORE', k_wait, member) then return { 'wait' } end
   return { 'expired' }
 end
+if hold then return { 'recovering', f(math.max(hold - now, 0)) } end
 
 local due = tonumber(redis.call('ZSCORE', k_due, member) or nil)
 if due then -- the first claim of this call: learn how many come, and how many late
@@ -61,6 +71,6 @@ local turn = num(k_state, 'grant') + r.spacing -- GCRA without burst: the earlie
 if ahead == 0 and turn <= now then
   redis.call('HSET', k_state, 'grant', g(now))
   local jti, expires = grant(member, score, now, passlife, lease)
-  return { 'admitted', jti, f(now), f(expires), 1 }
+  return admitted(jti, now, expires, 1)
 end
 return { 'standby', f(math.max(turn - now, 0) + ahead * r.spacing), first }

@@ -4,7 +4,7 @@
 local k_settings, k_state, k_wait, k_called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local k_due, k_standby, k_inside, k_slots = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local k_gone, k_missed, k_restored, k_priority = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local k_entries, k_revoked, k_moves, k_invites = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local k_entries, k_revoked, k_moves, k_invites, k_served = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 
 local function f(n) return string.format('%.0f', n) end
 local function g(n) return string.format('%.2f', n) end
@@ -28,14 +28,19 @@ end
 
 local function num(key, field) return tonumber(redis.call('HGET', key, field)) or 0 end
 
--- Moves a place inside at the instant `at` (µs, may lie a moment ahead). The
--- pass id is made of place and instant, so that it needs no random source.
-local function grant(member, score, at, passlife, lease)
+-- Takes a place out of the line, wherever it stands. k_restored is not the line.
+local function unqueue(member)
   redis.call('ZREM', k_wait, member)
   redis.call('ZREM', k_called, member)
   redis.call('ZREM', k_due, member)
   redis.call('ZREM', k_standby, member)
   redis.call('ZREM', k_missed, member)
+end
+
+-- Moves a place inside at the instant `at` (µs, may lie a moment ahead). The
+-- pass id is made of place and instant, so that it needs no random source.
+local function grant(member, score, at, passlife, lease)
+  unqueue(member)
   -- k_restored stays until the visit ends: a pass that nobody uses is forgiven once, too.
   -- Whole seconds, as in the pass itself: slot and pass expire at one instant.
   local expires = math.ceil((at + passlife) / 1000000) * 1000000

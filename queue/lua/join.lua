@@ -2,6 +2,8 @@
 -- KEYS  as in keys.go
 -- ARGV  1 member  2 floor: a new score lies above it (the highest any edge saw)
 --       3 claim window (µs)  4 most restored places remembered
+--       5 score of the place the fan shows a token of ('' none)  6 run of that token
+--       7 what the edge has seen (memory.lua)
 --       with keys behind the room's own, the last one is their toll (limits/toll.lua)
 -- returns {'unknown'} | {'closed'} | {'early', takes places at (µs, 0: not known)}
 --         | what a toll that was not paid returns
@@ -42,6 +44,13 @@ if score then -- one missed call, or one unused pass, is forgiven: the place of 
   trim(k_restored, tonumber(ARGV[4]))
   redis.call('ZADD', k_wait, score, member)
   return waiting(score, 0)
+end
+
+recovering(ARGV[7], now)
+local former = tonumber(ARGV[5])
+if former and tonumber(ARGV[6]) == r.run and forgotten(member, former, now) then
+  redis.call('ZADD', k_wait, f(former), member)
+  return waiting(f(former), 0)
 end
 
 local unpaid = #KEYS > core and toll(now, core + 1, ARGV[#ARGV], redis.call('ZSCORE', k_gone, member))

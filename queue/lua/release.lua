@@ -23,14 +23,18 @@ for i = 2, #ARGV, 4 do
       redis.call('HDEL', k_slots, member)
       redis.call('ZREM', k_inside, member)
       freed = freed + 1
-      local took = math.max(now - granted, 0)
-      turn = turn == 0 and took or turn * 0.95 + took * 0.05
+      if score ~= '0' then -- of a visit that booking told of, the beginning is not known
+        local took = math.max(now - granted, 0)
+        turn = turn == 0 and took or turn * 0.95 + took * 0.05
+      end
       -- A lease may be over without this script: then the fan may be in line again.
       if not (redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)) then
         local again = redis.call('ZREM', k_restored, member) == 1
         if ARGV[i + 3] == '1' and not again and ours(tonumber(score), granted) then
           redis.call('ZADD', k_missed, score, member)
           unused = unused + 1
+        else
+          spend(member, now)
         end
       end
     end

@@ -42,6 +42,7 @@ type roomDoc struct {
 	Draw          *drawDoc     `json:"draw"`         // null unless the room is drawn
 	ClaimSeconds  int          `json:"claimSeconds"` // how long a call stands
 	Inventory     inventoryDoc `json:"inventory"`
+	Recovering    bool         `json:"recovering"`      // the line is being put back; nobody is called, numbers are the last known
 	Stale         bool         `json:"stale,omitempty"` // the numbers are the last known
 }
 
@@ -76,7 +77,7 @@ func describePlace(v queue.View) placeDoc {
 func describeRoom(v queue.RoomView) roomDoc {
 	d := roomDoc{
 		Room: v.Room, Title: v.Title, State: v.State, Mode: v.Mode, Waiting: v.Waiting,
-		RatePerMinute: v.RatePerMinute, ClaimSeconds: int(v.ClaimWindow.Seconds()), Stale: v.Stale,
+		RatePerMinute: v.RatePerMinute, ClaimSeconds: int(v.ClaimWindow.Seconds()), Stale: v.Stale, Recovering: v.Recovering,
 	}
 	if !v.OpensAt.IsZero() {
 		at := stamp(v.OpensAt)

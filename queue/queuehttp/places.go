@@ -76,12 +76,12 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 	fans := s.fans(c)
 	// The cookie this place was given to, of several or beside a newer one.
 	if id := s.line.Owner(room, token, fans); id != "" {
-		return queue.Fan{ID: id, Bound: true}, false, nil
+		return queue.Fan{ID: id, Bound: true, Former: token}, false, nil
 	}
 	switch {
 	case len(fans) == 0 && key != "":
 		// Marked, so that a key never is somebody's cookie.
-		return queue.Fan{ID: "key:" + key}, false, nil
+		return queue.Fan{ID: "key:" + key, Former: token}, false, nil
 	case good: // whoever has the place keeps it, and gets no second one
 		return queue.Fan{Place: token}, false, nil
 	case len(fans) > 0:

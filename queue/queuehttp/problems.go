@@ -20,6 +20,7 @@ var (
 	errStandBy      = basehttp.NewProblem(409, "stand-by", "Called; a slot comes free in a moment")
 	errExpired      = basehttp.NewProblem(409, "place-expired", "This place has ended")
 	errRoomPaused   = basehttp.NewProblem(409, "room-paused", "The room is paused; places are kept")
+	errRecovering   = basehttp.NewProblem(409, "room-recovering", "The line is being put back; places are kept")
 	errRoomClosed   = basehttp.NewProblem(409, "room-closed", "The room is closed")
 	errNotOpenYet   = basehttp.NewProblem(409, "room-not-open-yet", "The room takes no places before it opens")
 	errBindingLost  = basehttp.NewProblem(409, "binding-lost", "This browser is not the one the place was given to")
@@ -60,6 +61,9 @@ func problem(err error) error {
 		return errRoomPaused.After(2 * time.Second)
 	case errors.Is(err, queue.ErrRoomClosed):
 		return errRoomClosed
+	case errors.Is(err, queue.ErrRecovering) && !errors.Is(err, queue.ErrStale):
+		return errRecovering.Detailf("The line's memory was lost in part and is being put back; nobody is admitted meanwhile. Keep asking for the place.").
+			After(5 * time.Second)
 	case errors.Is(err, queue.ErrStale), errors.Is(err, context.DeadlineExceeded), unreachable(err):
 		return basehttp.ErrUnavailable.Detailf("The line cannot be reached; places are kept.").After(2 * time.Second).Because(err)
 	case errors.Is(err, pass.ErrNoKey):

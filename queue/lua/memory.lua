@@ -1,0 +1,72 @@
+-- Part of every script, after head.lua: what this room's memory is worth.
+-- Fields of the state: inc   µs at which this memory began (1: not known)
+--                      beat  grows with every look, step and admission
+--                      lost  absent: nothing was forgotten; else places up to this score
+--                            may be missing here, and are put back when they are shown
+--                      hold  present while a recovery is on: µs until which nobody is
+--                            admitted at least; only a report that began later removes it
+-- `seen` is what the asking edge has seen: inc|beat|last score|length of a hold (µs).
+
+-- A token older than this is not put back: its sessions are not asked for any more.
+local KEPT = 30 * 86400 * 1000000
+local SKEW = 5000000 -- between this clock and the database's, generously
+
+local function pulse() redis.pcall('HINCRBY', k_state, 'beat', 1) end -- a full Redis refuses it; reading goes on
+
+-- Begins a memory that may have forgotten. Its number is above any seen: of two
+-- edges that notice one loss the second finds it noticed.
+local function begin(now, above, last, hold)
+  local st = redis.call('HMGET', k_state, 'inc', 'last')
+  last = math.max(now, last, tonumber(st[2]) or 0)
+  redis.call('HSET', k_state, 'inc', f(math.max(now, above + 1, (tonumber(st[1]) or 0) + 1)),
+    'last', f(last), 'lost', f(last), 'hold', f(now + hold))
+  pulse()
+end
+
+local function witness(seen)
+  local inc, beat, last, hold = string.match(seen, '^(%d+)|(%d+)|(%d+)|(%d+)$')
+  return tonumber(inc or 0), tonumber(beat or 0), tonumber(last or 0), tonumber(hold or 180000000)
+end
+
+-- Compares the memory with what the edge has seen of it, and begins a recovery when
+-- something is missing. Returns the end of the hold while a recovery is on, else nil.
+local function recovering(seen, now)
+  local st = redis.call('HMGET', k_state, 'inc', 'beat', 'last', 'lost', 'hold')
+  local inc, beat, last = tonumber(st[1]) or 0, tonumber(st[2]) or 0, tonumber(st[3]) or 0
+  local s_inc, s_beat, s_last, hold = witness(seen)
+  local older = s_inc == inc and (beat < s_beat or last < s_last)
+  local other = s_inc > 0 and inc > s_inc and not st[4] -- began anew, and nobody noticed
+  if inc < s_inc or older or other then
+    begin(now, s_inc, s_last, hold)
+    return now + hold
+  end
+  if inc == 0 then redis.call('HSET', k_state, 'inc', '1') end -- kept by a version that did not count
+  if inc > s_inc and st[4] and last < s_last then -- noticed by an edge that had seen less
+    redis.call('HSET', k_state, 'last', f(s_last), 'lost', f(s_last))
+  end
+  return st[5] and tonumber(st[5]) or nil
+end
+
+-- When the place was given out; nil for a drawn one.
+local function arrived(score)
+  if score < 0 then return score + 2 ^ 52 end
+  if score >= 2 ^ 50 then return score end
+end
+
+-- Whether a place that is nowhere here was forgotten rather than ended.
+local function forgotten(member, score, now)
+  local lost = tonumber(redis.call('HGET', k_state, 'lost') or nil)
+  local at = arrived(score)
+  if not lost or at and (at > lost or now - at > KEPT) then return false end
+  local left = tonumber(redis.call('ZSCORE', k_gone, member) or nil)
+  if left and left >= score then return false end
+  local served = tonumber(redis.call('HGET', k_served, member) or nil)
+  if served and served + SKEW >= (at or num(k_settings, 'drawn')) then return false end
+  return true
+end
+
+-- A place is over for good. In a memory that forgot, a token alone would bring it back.
+local function spend(member, now)
+  if redis.call('HEXISTS', k_state, 'lost') == 1 then redis.call('HSET', k_served, member, f(now)) end
+end
+

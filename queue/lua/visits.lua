@@ -1,0 +1,28 @@
+-- visits: tell the line who is inside and who was, as booking knows it. A visit that
+-- has no slot here gets one, with the longest lease it could have; a place that was
+-- used is kept from coming back.
+-- KEYS  as in keys.go
+-- ARGV  1 lease (µs)
+--       then threes: member, jti ('' for a visit that is over), when it began (µs, 0: now)
+-- returns how many slots were made
+local now, made = clock(), 0
+local lease = tonumber(ARGV[1])
+for i = 2, #ARGV, 3 do
+  local member, jti, began = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
+  if began == 0 then began = now end
+  local slot = redis.call('HGET', k_slots, member)
+  if jti == '' then
+    if began > (tonumber(redis.call('HGET', k_served, member) or 0)) then
+      redis.call('HSET', k_served, member, f(began))
+    end
+    local score = redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)
+    -- A place taken after that visit is another one.
+    if score and began + SKEW >= (arrived(tonumber(score)) or num(k_settings, 'drawn')) then unqueue(member) end
+  elseif not slot then
+    redis.call('HSET', k_slots, member, table.concat({ jti, f(now), f(math.ceil(now / 1000000) * 1000000), '0', '0' }, '|'))
+    redis.call('ZADD', k_inside, f(now + lease), member)
+    unqueue(member)
+    made = made + 1
+  end
+end
+return made
