@@ -12,7 +12,10 @@ import (
 )
 
 // SlotRef names one admission as the line knows it.
-type SlotRef struct{ PlaceID, JTI string }
+type SlotRef struct {
+	PlaceID, JTI string
+	Began        time.Time // when the session began
+}
 
 // LaneReport tells how busy this process' lanes are: the worst lane's mean wait
 // and mean step, what waits in all of them, and what they refused since the last
@@ -58,10 +61,10 @@ const (
 
 	// Two halves, so that each has its own partial index. $1 and $2 as in sqlLivesUntil.
 	sqlReportSessions = `
-		SELECT s.room_id, s.place_id, s.jti, false, false FROM session s
+		SELECT s.room_id, s.place_id, s.jti, s.created_at, false, false FROM session s
 		 WHERE s.ended_at IS NULL AND ` + sqlLivesUntil + ` > clock_timestamp()
 		UNION ALL
-		SELECT room_id, place_id, jti, true, end_reason = 'revoked' FROM session
+		SELECT room_id, place_id, jti, created_at, true, end_reason = 'revoked' FROM session
 		 WHERE ended_at IS NOT NULL AND ended_at > now() - make_interval(secs => $3::int)`
 
 	sqlReportLeft = `
@@ -109,7 +112,7 @@ func (o *Office) reportSessions(ctx context.Context, byRoom map[string]*RoomRepo
 	var room string
 	var ref SlotRef
 	var ended, revoked bool
-	_, err := pgx.ForEachRow(rows, []any{&room, &ref.PlaceID, &ref.JTI, &ended, &revoked}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&room, &ref.PlaceID, &ref.JTI, &ref.Began, &ended, &revoked}, func() error {
 		switch r := byRoom[room]; {
 		case r == nil: // made between the two reads
 		case ended:

@@ -269,10 +269,10 @@ func TestTheReportTellsWhoIsInsideAndWhatIsLeft(t *testing.T) {
 	if r.Room.ID != "room" || r.Total != 200 || r.Available != 198 || r.SoldOut || r.Seq == 0 || time.Since(r.At).Abs() > time.Minute {
 		t.Errorf("got %+v", r)
 	}
-	if len(r.Living) != 1 || r.Living[0] != (SlotRef{"place-j1", "j1"}) {
+	if len(r.Living) != 1 || r.Living[0].PlaceID != "place-j1" || r.Living[0].JTI != "j1" || r.Living[0].Began.IsZero() {
 		t.Errorf("living %v", r.Living)
 	}
-	if len(r.Ended) != 1 || r.Ended[0] != (SlotRef{"place-j2", "j2"}) {
+	if len(r.Ended) != 1 || r.Ended[0].PlaceID != "place-j2" || r.Ended[0].JTI != "j2" {
 		t.Errorf("ended %v", r.Ended)
 	}
 	if r.Lanes.Batch == 0 {

@@ -30,7 +30,7 @@ for i = 2, #ARGV, 4 do
       -- A lease may be over without this script: then the fan may be in line again.
       if not (redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)) then
         local again = redis.call('ZREM', k_restored, member) == 1
-        if ARGV[i + 3] == '1' and not again and ours(tonumber(score), granted) then
+        if ARGV[i + 3] == '1' and not again and score ~= '0' and ours(tonumber(score), granted) then
           redis.call('ZADD', k_missed, score, member)
           unused = unused + 1
         else

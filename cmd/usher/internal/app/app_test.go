@@ -251,7 +251,23 @@ func (f *fakeLine) PutRevoked(_ context.Context, room string, r queue.Revoked) e
 	return nil
 }
 
+func (f *fakeLine) Recovery(context.Context, string) (queue.Recovery, error) {
+	return queue.Recovery{Incarnation: 1}, nil
+}
+
+func (f *fakeLine) First(context.Context, string, int64) error { return nil }
+
+func (f *fakeLine) PutServed(context.Context, string, []queue.Served) error { return nil }
+
+func (f *fakeLine) Resume(context.Context, string, int64, time.Time) (bool, error) { return false, nil }
+
 type fakeOffice struct{ reports []booking.RoomReport }
+
+func (f fakeOffice) FirstMemory(context.Context, string, int64) (bool, error) { return true, nil }
+
+func (f fakeOffice) Served(context.Context, string, string, int) ([]booking.Visit, string, error) {
+	return nil, "", nil
+}
 
 func (f fakeOffice) Revoked(room string) *booking.Revoked {
 	if room != "room-4" {
@@ -307,14 +323,14 @@ func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 		}
 	}}
 	b := &bridge{rooms: rooms, office: office, line: line, bookingURL: "http://b", every: time.Second, metrics: metrics,
-		log: slog.New(slog.NewTextHandler(&log, nil)), failed: map[string]bool{}, first: make(chan struct{})}
+		log: slog.New(slog.NewTextHandler(&log, nil)), memory: map[string]lineMemory{}, failed: map[string]bool{}, first: make(chan struct{})}
 	for range 3 {
 		b.runOnce(t.Context())
 	}
 	if len(line.settings) != 19 || len(line.reports) != 19 {
 		t.Fatalf("shipped %d settings and %d reports of 19", len(line.settings), len(line.reports))
 	}
-	if got, want := fmt.Sprintf("%+v", line.settings["room-4"]), fmt.Sprintf("%+v", queue.Settings{Room: "room-4", Title: "T", Mode: "fifo", State: "open", RatePerMinute: 60, Cap: 4, Run: 2, Version: 4, BookingURL: "http://b"}); got != want {
+	if got, want := fmt.Sprintf("%+v", line.settings["room-4"]), fmt.Sprintf("%+v", queue.Settings{Room: "room-4", Title: "T", Mode: "fifo", State: "open", RatePerMinute: 60, Cap: 4, Run: 2, Version: 4, BookingURL: "http://b", Guard: true}); got != want {
 		t.Errorf("settings\n%s\nwant\n%s", got, want)
 	}
 	want := queue.Report{At: at, Seq: 7, Available: 3, Total: 5, SoldOut: true,

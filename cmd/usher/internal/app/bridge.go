@@ -31,7 +31,8 @@ type bridge struct {
 	cannotOpen bool // the last OpenDue failed; run's goroutine alone has it
 
 	mu     sync.Mutex
-	failed map[string]bool // rooms whose last shipment failed, "" for the reading
+	memory map[string]lineMemory // by room
+	failed map[string]bool       // rooms whose last shipment failed, "" for the reading
 }
 
 // opener moves the rooms whose time has come.
@@ -43,6 +44,8 @@ type opener interface {
 type reporter interface {
 	Reports(ctx context.Context) ([]booking.RoomReport, error)
 	Revoked(room string) *booking.Revoked
+	FirstMemory(ctx context.Context, room string, incarnation int64) (bool, error)
+	Served(ctx context.Context, room, after string, limit int) ([]booking.Visit, string, error)
 }
 
 // ledger is the line as the bridge sees it.
@@ -50,6 +53,10 @@ type ledger interface {
 	PutSettings(ctx context.Context, s queue.Settings) error
 	PutReport(ctx context.Context, room string, r queue.Report) error
 	PutRevoked(ctx context.Context, room string, r queue.Revoked) error
+	Recovery(ctx context.Context, room string) (queue.Recovery, error)
+	First(ctx context.Context, room string, incarnation int64) error
+	PutServed(ctx context.Context, room string, served []queue.Served) error
+	Resume(ctx context.Context, room string, incarnation int64, since time.Time) (bool, error)
 }
 
 // roomsAtOnce bounds how many rooms are shipped at the same time.
@@ -67,7 +74,7 @@ func (a *App) buildBridge() error {
 	}
 	b := &bridge{
 		rooms: a.rooms, office: a.office, line: line, bookingURL: a.urlOf("booking", c.Booking.PublicURL), every: c.Booking.BridgeEvery,
-		log: a.log.With("component", "bridge"), metrics: m, failed: map[string]bool{}, first: make(chan struct{}),
+		log: a.log.With("component", "bridge"), metrics: m, memory: map[string]lineMemory{}, failed: map[string]bool{}, first: make(chan struct{}),
 	}
 	a.bridge.Store(b)
 	a.spawn("bridge", b.run)
@@ -153,6 +160,9 @@ func (b *bridge) ship(ctx context.Context, r booking.RoomReport) error {
 	if revoked != nil {
 		return fmt.Errorf("revocations: %w", revoked)
 	}
+	if err := b.recover(ctx, r.Room.ID); err != nil {
+		return fmt.Errorf("recovery: %w", err)
+	}
 	return nil
 }
 
@@ -167,7 +177,7 @@ func (b *bridge) settings(r booking.Room) queue.Settings {
 	return queue.Settings{
 		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, RatePerMinute: r.RatePerMinute, Cap: r.Cap,
 		OpensAt: r.OpensAt, GathersAt: r.GathersAt, Timezone: r.Timezone, Run: r.Run, Version: r.Version, BookingURL: b.bookingURL,
-		Draw: drawSettings(r),
+		Draw: drawSettings(r), Guard: true,
 	}
 }
 
@@ -182,7 +192,7 @@ func reportOf(r booking.RoomReport) queue.Report {
 func slotsOf(refs []booking.SlotRef) []queue.SlotRef {
 	out := make([]queue.SlotRef, len(refs))
 	for i, r := range refs {
-		out[i] = queue.SlotRef{PlaceID: r.PlaceID, JTI: r.JTI}
+		out[i] = queue.SlotRef{PlaceID: r.PlaceID, JTI: r.JTI, Began: r.Began}
 	}
 	return out
 }
