@@ -53,7 +53,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 	}
 	b.revoked = st.number("revoked")
 	b.draw = readDraw(s, st)
-	b.view.Draw = viewDraw(s)
+	b.view.Draw = viewDraw(s, b.draw)
 	_ = json.Unmarshal([]byte(st["lanes"]), &b.view.Lanes) // absent before the first report
 
 	scores := list(reply, 7)

@@ -58,12 +58,18 @@ func EntriesDigest(entries []byte) [32]byte {
 // A Drawer gives the score of a place in one draw. It is not safe for concurrent use.
 type Drawer struct{ mac hash.Hash }
 
-// NewDrawer prepares the draw's key, HMAC-SHA256(seed, digest ‖ public value).
-func NewDrawer(seed []byte, digest [32]byte, publicValue string) *Drawer {
+// DrawKey is HMAC-SHA256(seed, digest ‖ public value): the order follows from it. It is
+// published beside what it is made of, so that whoever changes one of them is found out.
+func DrawKey(seed []byte, digest [32]byte, publicValue string) []byte {
 	m := hmac.New(sha256.New, seed)
 	m.Write(digest[:])
 	m.Write([]byte(publicValue))
-	return &Drawer{mac: hmac.New(sha256.New, m.Sum(nil))}
+	return m.Sum(nil)
+}
+
+// NewDrawer prepares the scores of a draw.
+func NewDrawer(seed []byte, digest [32]byte, publicValue string) *Drawer {
+	return &Drawer{mac: hmac.New(sha256.New, DrawKey(seed, digest, publicValue))}
 }
 
 // Score is the first 50 bits of HMAC-SHA256(key, place): the order of the line.

@@ -54,13 +54,14 @@ func (b *board) undecided() bool {
 }
 
 // viewDraw is the draw as it may be told: nothing secret before it is done.
-func viewDraw(s fields) *DrawView {
-	drawn := s.number("drawn") > 0
-	if s["mode"] != "draw" && !drawn {
+func viewDraw(s fields, d drawn) *DrawView {
+	done := s.number("drawn") > 0
+	if s["mode"] != "draw" && !done {
 		return nil
 	}
 	v := &DrawView{Run: int(s.number("run")), Commitment: s["commitment"], PublicValue: s["public"]}
-	if drawn {
+	if done {
+		v.Key = hex.EncodeToString(DrawKey(d.seed, d.digest, d.publicValue))
 		v.Seed, v.Digest, v.Entries, v.At = s["seed"], s["digest"], int(s.number("entries")), instant(s.number("drawn"))
 	}
 	return v

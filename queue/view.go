@@ -69,13 +69,14 @@ type RoomView struct {
 }
 
 // DrawView is what everybody may know of a draw, enough to check it. Before the
-// drawing is done Seed, Digest, Entries and At are zero.
+// drawing is done Seed, Digest, Key, Entries and At are zero.
 type DrawView struct {
 	Run         int
 	Commitment  string // 64 hex digits
 	PublicValue string
 	Seed        string // 64 hex digits
 	Digest      string // 64 hex digits
+	Key         string // 64 hex digits; DrawKey of the three above
 	Entries     int
 	At          time.Time
 }

@@ -7,7 +7,7 @@ import (
 // createRoom makes a waiting room that is not there; its showtimes refer to it.
 func (a *applier) createRoom(r Room) error {
 	tag, err := a.tx.Exec(a.ctx, sqlNewRoom,
-		r.ID, r.Title, r.Mode, r.State, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt)
+		r.ID, r.Title, r.Mode, r.State, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt, r.GathersAt, r.Timezone)
 	a.created[r.ID] = err == nil && tag.RowsAffected() == 1
 	return err
 }
@@ -22,20 +22,26 @@ func (a *applier) changeRoom(r Room) error {
 	}
 	var was Room
 	err := a.tx.QueryRow(a.ctx, sqlLockRoom, r.ID).
-		Scan(&was.Title, &was.Mode, &was.Valve, &was.RatePerMinute, &was.Cap, &was.OpensAt)
+		Scan(&was.State, &was.Title, &was.Mode, &was.Valve, &was.RatePerMinute, &was.Cap, &was.OpensAt, &was.GathersAt, &was.Timezone)
 	if err != nil {
 		return err
 	}
 	d := differences("title", was.Title, r.Title, "mode", was.Mode, r.Mode, "valve", was.Valve, r.Valve,
 		"ratePerMinute", was.RatePerMinute, r.RatePerMinute, "cap", was.Cap, r.Cap,
-		"opensAt", instant(was.OpensAt), instant(r.OpensAt))
+		"opensAt", instant(was.OpensAt), instant(r.OpensAt), "gathersAt", instant(was.GathersAt), instant(r.GathersAt),
+		"timezone", was.Timezone, r.Timezone)
 	if d == "" {
 		a.summary.Unchanged++
 		return nil
 	}
+	if was.Mode != r.Mode && (was.State == "gathering" || was.State == "drawing") {
+		// Those in line were told how the order is made.
+		a.refuse(r.Line, "rooms", "room %s is %s; its mode can be changed before that, or when it is open", r.ID, was.State)
+		return a.faults
+	}
 	a.note("changed", "room", r.ID, "%s", d)
 	// The state is an operator's: it is not among these columns.
-	_, err = a.tx.Exec(a.ctx, sqlChangeRoom, r.ID, r.Title, r.Mode, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt)
+	_, err = a.tx.Exec(a.ctx, sqlChangeRoom, r.ID, r.Title, r.Mode, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt, r.GathersAt, r.Timezone)
 	return err
 }
 

@@ -116,7 +116,7 @@ changed showtime play-one: startsAt 2030-06-01T19:00:00Z → 2030-06-01T20:00:00
 	}
 	e, err := Show(context.Background(), pool, "play")
 	if err != nil || e.Title != "A better play" || e.MaxPerCustomer != 3 || e.Hold != 5*time.Minute || e.Prices[0].Amount != 1200 ||
-		e.Times[0].StartsAt.Format(clock) != "2030-06-01 20:00" || e.Venue != "New House" {
+		e.Times[0].StartsAt.Format("2006-01-02 15:04") != "2030-06-01 20:00" || e.Venue != "New House" {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if v := one[int64](t, pool, `SELECT version FROM room`); v <= before {

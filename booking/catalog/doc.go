@@ -14,7 +14,9 @@
 //	    valve: fixed                # fixed (default) | adaptive
 //	    ratePerMinute: 300          # ceiling of admissions
 //	    cap: 150                    # ceiling of fans inside at once
-//	    opensAt: 2026-12-01T09:00:00Z   # optional
+//	    timezone: Europe/Lisbon     # IANA name: the event's clock (default UTC)
+//	    gathersAt: 2026-12-01 09:00 # mode draw only: places are given from then on
+//	    opensAt: 2026-12-01T10:00:00Z   # optional; mode draw is drawn then
 //	venues:
 //	  - id: lantern-house
 //	    name: Lantern House
@@ -61,6 +63,11 @@
 //
 // A standing area is a section with standing: 1500 (places) and size: [w, h]; at is
 // its middle. Each place is a seat ID-0001 with an empty row label.
+//
+// gathersAt and opensAt are instants with their offset, or times on the clock of the
+// room's timezone. A time that does not exist because clocks are put forward is
+// refused, and so is one that happens twice because they are put back: write its
+// offset. A room of mode draw begins scheduled, if state does not say closed.
 //
 // startsAt is an instant with its offset (2026-12-24T20:00:00+01:00), a time on the
 // venue's clock (2026-12-24 20:00), or for demonstrations +21d 20:00, which is

@@ -23,6 +23,8 @@ type Room struct {
 	State         string // for a room that does not exist yet; never applied to one that does
 	RatePerMinute int
 	Cap           int
+	Timezone      string // IANA name; UTC when the file names none
+	GathersAt     *time.Time
 	OpensAt       *time.Time
 }
 

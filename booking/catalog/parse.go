@@ -146,32 +146,6 @@ func (o *object) unique(id string, seen map[string]int) {
 	seen[id] = o.node.Line
 }
 
-func (r *reader) room(n *yaml.Node, path string) Room {
-	o := r.object(n, path)
-	room := Room{
-		Line: n.Line, ID: o.id("id"), Title: o.text("title", true),
-		Mode:          o.choice("mode", "fifo", "draw", "passthrough", "reject"),
-		Valve:         o.choice("valve", "fixed", "adaptive"),
-		State:         o.choice("state", "open", "paused", "closed", "scheduled"),
-		RatePerMinute: int(o.integer("ratePerMinute", true, 0, 1_000_000, 0)),
-		Cap:           int(o.integer("cap", true, 0, 1_000_000, 0)),
-	}
-	o.unique(room.ID, r.seen("room"))
-	if s := o.text("opensAt", false); s != "" {
-		t, err := time.Parse(time.RFC3339, s)
-		switch {
-		case err != nil:
-			o.fault("opensAt", "is %q, must be an instant such as 2026-12-01T09:00:00Z", s)
-		case absurd(t):
-			o.fault("opensAt", "the year %d is not between %d and %d", t.Year(), earliestYear, latestYear)
-		default:
-			room.OpensAt = &t
-		}
-	}
-	o.done()
-	return room
-}
-
 func absurd(t time.Time) bool { return t.Year() < earliestYear || t.Year() > latestYear }
 
 func itoa(i int) string { return strconv.Itoa(i) }

@@ -1,12 +1,15 @@
 package catalog
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"usher/booking"
 )
 
 func (r *reader) showtime(n *yaml.Node, path string, f *File, venue *Venue) Showtime {
@@ -36,8 +39,6 @@ func (r *reader) showtime(n *yaml.Node, path string, f *File, venue *Venue) Show
 
 var relative = regexp.MustCompile(`^\+(\d{1,4})d (\d{1,2}):(\d{2})$`)
 
-const clock = "2006-01-02 15:04"
-
 func (o *object) start(key, text string, loc *time.Location) Start {
 	if m := relative.FindStringSubmatch(text); m != nil {
 		s := Start{Relative: true}
@@ -49,15 +50,10 @@ func (o *object) start(key, text string, loc *time.Location) Start {
 		}
 		return s
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t, err = time.ParseInLocation(clock, text, loc)
-		if err == nil && t.Format(clock) != text {
-			o.fault(key, "%s does not exist in %s: clocks are put forward then", text, loc)
-			return Start{}
-		}
-	}
+	t, err := booking.ParseTime(text, loc)
 	switch {
+	case err != nil && !errors.Is(err, booking.ErrNotATime):
+		o.fault(key, "%s", err)
 	case err != nil:
 		o.fault(key, "is %q, must be 2026-12-24T20:00:00+01:00, 2026-12-24 20:00 or +21d 20:00", text)
 	case absurd(t):

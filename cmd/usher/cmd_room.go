@@ -20,6 +20,8 @@ type roomCmd struct {
 	Admin string `env:"USHER_ADMIN_URL" default:"http://127.0.0.1:9090" placeholder:"URL" help:"The admin listener of a booking process (default ${default})."`
 	Token string `env:"USHER_OPERATOR_TOKEN" placeholder:"TOKEN" help:"Operator token; not needed beside a usher dev of the same user."`
 
+	Gather roomGatherCmd `cmd:"" help:"Take places before the opening; nobody is called yet."`
+	Draw   roomDrawCmd   `cmd:"" help:"Draw the order of those who gathered; the room opens by itself after that."`
 	Open   roomOpenCmd   `cmd:"" help:"Let fans in."`
 	Pause  roomPauseCmd  `cmd:"" help:"Keep the line, let nobody in."`
 	Resume roomResumeCmd `cmd:"" help:"Go on after a pause."`
@@ -31,6 +33,7 @@ type roomCmd struct {
 	Revoke      roomRevokeCmd      `cmd:"" help:"Refuse fans, places, passes, or everybody admitted before an instant."`
 	Revocations roomRevocationsCmd `cmd:"" help:"List who was revoked, by whom and why."`
 	Lift        roomLiftCmd        `cmd:"" help:"Take a revocation back."`
+	VerifyDraw  verifyDrawCmd      `cmd:"" help:"Check a draw from what the edge publishes; exits non-zero when anything does not fit."`
 }
 
 type roomArg struct {
@@ -38,6 +41,8 @@ type roomArg struct {
 }
 
 type (
+	roomGatherCmd struct{ roomArg }
+	roomDrawCmd   struct{ roomArg }
 	roomOpenCmd   struct{ roomArg }
 	roomPauseCmd  struct{ roomArg }
 	roomResumeCmd struct{ roomArg }
@@ -113,7 +118,7 @@ func (c *roomCmd) status(w *world, room string) error {
 
 func printRooms(out io.Writer, rooms []roomDoc) error {
 	for _, r := range rooms {
-		if _, err := fmt.Fprintf(out, "%-16s %-8s %s  %d a minute, at most %d inside  (version %d)\n",
+		if _, err := fmt.Fprintf(out, "%-16s %-9s %s  %d a minute, at most %d inside  (version %d)\n",
 			r.Room, r.State, r.Mode, r.RatePerMinute, r.Cap, r.Version); err != nil {
 			return err
 		}
@@ -184,6 +189,8 @@ func loopback(host string) bool {
 
 // Kong hands a command its parent by type: the flags of `usher room` are there.
 
+func (c roomGatherCmd) Run(w *world, p *roomCmd) error { return p.verb(w, c.Room, "gather") }
+func (c roomDrawCmd) Run(w *world, p *roomCmd) error   { return p.verb(w, c.Room, "draw") }
 func (c roomOpenCmd) Run(w *world, p *roomCmd) error   { return p.verb(w, c.Room, "open") }
 func (c roomPauseCmd) Run(w *world, p *roomCmd) error  { return p.verb(w, c.Room, "pause") }
 func (c roomResumeCmd) Run(w *world, p *roomCmd) error { return p.verb(w, c.Room, "resume") }

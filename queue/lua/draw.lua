@@ -15,9 +15,11 @@ if not r or r.run ~= tonumber(ARGV[1]) then return { 'no' } end
 local kept = r.digest ~= '' -- Postgres has the outcome; this store may have lost it since
 if not kept and not (r.mode == 'draw' and r.state == 'drawing') then return { 'no' } end
 
-local st = redis.call('HMGET', k_state, 'draw', 'drawat', 'drawn', 'cut', 'drawdigest')
+local st = redis.call('HMGET', k_state, 'draw', 'drawat', 'drawn', 'cut', 'drawdigest', 'hold')
 local phase, at, n = st[1] or 'begin', tonumber(st[2] or 0), tonumber(st[3] or 0)
 local cut, digest = tonumber(st[4] or 0), st[5] or ''
+-- While places come back after a loss, the list would miss those who are still to come.
+if st[6] and (phase == 'begin' or phase == 'collect') then return { 'no' } end
 if kept and digest ~= r.digest then return { 'lost' } end
 
 local function save(...)

@@ -24,6 +24,7 @@ type pages struct {
 	s       *Server
 	kit     *pagehttp.Kit
 	scripts map[string]json.RawMessage // room.js's messages, by language
+	checks  map[string]string          // draw.js's, as JSON
 }
 
 func newPages(s *Server) (*pages, error) {
@@ -31,11 +32,16 @@ func newPages(s *Server) (*pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{s: s, kit: kit, scripts: map[string]json.RawMessage{}}
+	p := &pages{s: s, kit: kit, scripts: map[string]json.RawMessage{}, checks: map[string]string{}}
 	for _, l := range pagehttp.Langs {
 		if p.scripts[l.Code], err = json.Marshal(kit.Catalog.Text(l).ForScript("w.")); err != nil {
 			return nil, err
 		}
+		check, err := json.Marshal(kit.Catalog.Text(l).ForScript("v."))
+		if err != nil {
+			return nil, err
+		}
+		p.checks[l.Code] = string(check)
 	}
 	return p, nil
 }
@@ -48,6 +54,7 @@ func (s *Server) registerPages(r fiber.Router) {
 	p.kit.Register(r)
 	r.Get("/", p.index)
 	r.Get("/rooms/:room", p.room)
+	r.Get("/rooms/:room/draw", p.draw)
 	r.Post("/rooms/:room/join", p.own(p.join))
 	r.Post("/rooms/:room/enter", p.own(p.enter))
 	r.Post("/rooms/:room/leave", p.own(p.leave))

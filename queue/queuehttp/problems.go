@@ -25,6 +25,8 @@ var (
 	errNotOpenYet   = basehttp.NewProblem(409, "room-not-open-yet", "The room takes no places before it opens")
 	errBindingLost  = basehttp.NewProblem(409, "binding-lost", "This browser is not the one the place was given to")
 	errRevoked      = basehttp.NewProblem(403, "revoked", "The organiser has withdrawn this place")
+	errNoDraw       = basehttp.NewProblem(404, "no-draw", "This room is not drawn")
+	errNotDrawn     = basehttp.NewProblem(409, "not-drawn-yet", "The room has not been drawn yet")
 	errCrossSite    = basehttp.NewProblem(403, "cross-site-request", "This call was made by another site's page")
 )
 
@@ -59,6 +61,8 @@ func problem(err error) error {
 		return errRevoked
 	case errors.Is(err, queue.ErrRoomPaused):
 		return errRoomPaused.After(2 * time.Second)
+	case errors.Is(err, queue.ErrNotDrawn):
+		return errNotDrawn.Detailf("The list is published when the drawing is done.")
 	case errors.Is(err, queue.ErrRoomClosed):
 		return errRoomClosed
 	case errors.Is(err, queue.ErrRecovering) && !errors.Is(err, queue.ErrStale):

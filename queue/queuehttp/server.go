@@ -65,6 +65,8 @@ func (s *Server) Register(r fiber.Router) {
 	r.Get(pollRoute, s.getPlace)
 	r.Delete(pollRoute, s.own(s.deletePlace))
 	r.Post("/v1/rooms/:room/pass", s.own(s.postPass))
+	r.Get("/v1/rooms/:room/draw", s.getDraw)
+	r.Get("/v1/rooms/:room/draw/entries", s.getDrawEntries)
 	r.Get("/.well-known/jwks.json", s.getKeys)
 	s.registerPages(r)
 }

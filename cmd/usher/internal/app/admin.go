@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -105,18 +106,15 @@ type adminRoomDoc struct {
 	Run           int     `json:"run"`
 	Version       int64   `json:"version"`
 	UpdatedAt     string  `json:"updatedAt"`
+	scheduleDoc
 }
 
 func adminDoc(r booking.Room) adminRoomDoc {
-	d := adminRoomDoc{
+	return adminRoomDoc{
 		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, Valve: r.Valve, RatePerMinute: r.RatePerMinute,
 		Cap: r.Cap, Run: r.Run, Version: r.Version, UpdatedAt: stamp(r.UpdatedAt),
+		OpensAt: stampOrNull(r.OpensAt), scheduleDoc: describeSchedule(r),
 	}
-	if !r.OpensAt.IsZero() {
-		at := stamp(r.OpensAt)
-		d.OpensAt = &at
-	}
-	return d
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
@@ -148,23 +146,9 @@ func (a *App) adminRoom(c *fiber.Ctx) error {
 func (a *App) adminVerb(c *fiber.Ctx) error {
 	change, ok := booking.RoomVerb(strings.Clone(c.Params("verb")))
 	if !ok {
-		return basehttp.ErrNotFound.Detailf("A room can be told open, pause, resume or close.")
+		return basehttp.ErrNotFound.Detailf("A room can be told gather, draw, open, pause, resume or close.")
 	}
 	return a.adminChange(c, change)
-}
-
-func (a *App) adminTune(c *fiber.Ctx) error {
-	var body struct {
-		RatePerMinute *int `json:"ratePerMinute"`
-		Cap           *int `json:"cap"`
-	}
-	if err := basehttp.DecodeJSON(c, &body, false); err != nil {
-		return err
-	}
-	if body.RatePerMinute == nil && body.Cap == nil {
-		return probNoChange.Detailf("Send ratePerMinute, cap or both.")
-	}
-	return a.adminChange(c, booking.RoomChange{RatePerMinute: body.RatePerMinute, Cap: body.Cap})
 }
 
 // adminChange writes the change to Postgres, where it counts, and pushes it to
@@ -199,11 +183,13 @@ func roomProblem(err error) error {
 	case errors.Is(err, booking.ErrUnknownRoom):
 		return probUnknownRoom
 	case errors.As(err, &transition):
-		return probTransition.Detailf("It is %s and cannot become %s.", transition.From, transition.To).
+		return probTransition.Detailf("%s", strings.TrimSpace(fmt.Sprintf("It is %s and cannot become %s. %s", transition.From, transition.To, transition.Why))).
 			With("from", transition.From).With("to", transition.To)
 	case errors.As(err, &bounds):
 		return probBounds.Detailf("%s must be between %d and %d, not %d.", bounds.Field, bounds.Min, bounds.Max, bounds.Got).
 			With("field", bounds.Field)
+	case scheduleProblem(err) != nil:
+		return scheduleProblem(err)
 	case booking.Unreachable(err):
 		return basehttp.ErrUnavailable.Detailf("The database does not answer; nothing is known to have changed.").
 			After(2 * time.Second).Because(err)

@@ -78,6 +78,10 @@ func (a *App) buildBridge() error {
 	}
 	a.bridge.Store(b)
 	a.spawn("bridge", b.run)
+	k := &drawKeeper{
+		rooms: a.rooms, line: line, push: b.push, every: c.Booking.BridgeEvery, log: b.log, failing: map[string]bool{},
+	}
+	a.spawn("draws", k.run)
 	return nil
 }
 

@@ -1,6 +1,12 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
 	"usher/booking"
 	"usher/queue"
 )
@@ -19,4 +25,107 @@ func drawSettings(r booking.Room) queue.DrawSettings {
 		d.Seed = r.Draw.Seed[:]
 	}
 	return d
+}
+
+// drawKeeper brings what was drawn from Redis to Postgres, which opens the room,
+// and puts the list back into a Redis that lost it. It is a loop beside the bridge's:
+// a list of a million places takes longer than a report may be late.
+type drawKeeper struct {
+	rooms drawRooms
+	line  drawLine
+	push  func(context.Context, booking.Room) error
+	every time.Duration
+	log   *slog.Logger
+
+	failing map[string]bool // rooms whose last turn failed, "" for the reading; run's goroutine alone has it
+}
+
+// drawRooms are the rooms' rows as a drawKeeper sees them.
+type drawRooms interface {
+	List(ctx context.Context) ([]booking.Room, error)
+	FinishDraw(ctx context.Context, room string, d booking.DrawResult) (booking.Room, error)
+	DrawEntries(ctx context.Context, room string, run int) ([]byte, error)
+}
+
+// drawLine is the line as a drawKeeper sees it.
+type drawLine interface {
+	Drawn(ctx context.Context, room string) (queue.DrawResult, error)
+	KeepsEntries(ctx context.Context, room string, digest [32]byte, entries int) (bool, error)
+	PutEntries(ctx context.Context, room string, d queue.DrawResult) error
+}
+
+// drawTurn bounds one turn of the keeper.
+const drawTurn = 30 * time.Second
+
+func (k *drawKeeper) run(ctx context.Context) error {
+	tick := time.NewTicker(k.every)
+	defer tick.Stop()
+	for {
+		k.runOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (k *drawKeeper) runOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drawTurn)
+	defer cancel()
+	rooms, err := k.rooms.List(ctx)
+	k.note(ctx, "", err)
+	for _, r := range rooms {
+		switch {
+		case r.State == "drawing":
+			k.note(ctx, r.ID, k.finish(ctx, r))
+		case !r.Draw.At.IsZero() && r.State != "closed":
+			k.note(ctx, r.ID, k.restore(ctx, r))
+		}
+	}
+}
+
+func (k *drawKeeper) finish(ctx context.Context, r booking.Room) error {
+	d, err := k.line.Drawn(ctx, r.ID)
+	if errors.Is(err, queue.ErrNotDrawn) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	after, err := k.rooms.FinishDraw(ctx, r.ID, booking.DrawResult{Run: d.Run, Digest: d.Digest, Cut: d.Cut, Entries: d.Entries})
+	if err != nil {
+		return err
+	}
+	k.log.Info("a room was drawn and is open", "room", r.ID, "entries", after.Draw.Entries)
+	if err := k.push(ctx, after); err != nil {
+		k.log.Warn("the room's opening waits for the bridge", "room", r.ID, "err", err)
+	}
+	return nil
+}
+
+func (k *drawKeeper) restore(ctx context.Context, r booking.Room) error {
+	there, err := k.line.KeepsEntries(ctx, r.ID, r.Draw.Digest, r.Draw.Entries)
+	if err != nil || there {
+		return err
+	}
+	entries, err := k.rooms.DrawEntries(ctx, r.ID, r.Run)
+	if err != nil {
+		return err
+	}
+	if queue.EntriesDigest(entries) != r.Draw.Digest {
+		return fmt.Errorf("the list of the draw of room %s in the database is not the one that was drawn", r.ID)
+	}
+	return k.line.PutEntries(ctx, r.ID, queue.DrawResult{Run: r.Run, Digest: r.Draw.Digest, Cut: r.Draw.Cut, Entries: entries})
+}
+
+// note logs when trouble begins and when it ends.
+func (k *drawKeeper) note(ctx context.Context, room string, err error) {
+	switch was := k.failing[room]; {
+	case err != nil && !was && !errors.Is(ctx.Err(), context.Canceled):
+		k.log.Warn("a draw cannot be kept for the moment", "room", room, "err", err)
+	case err == nil && was:
+		k.log.Info("the draw is kept again", "room", room)
+	}
+	k.failing[room] = err != nil
 }
