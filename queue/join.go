@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"usher/queue/limits"
 )
@@ -14,6 +15,8 @@ import (
 // comes back; so it does after a pass that nobody used; after leaving or a finished
 // visit the fan starts at the tail. Errors: ErrUnknownRoom, ErrRoomClosed and
 // *NotOpenYetError (no new places; old ones are kept), ErrRevoked, ErrBadToken (Fan.Place), ErrStale;
+// of Fan.Invite, by which the place is ahead of all who come without one,
+// ErrInviteInvalid, ErrInviteExpired, ErrInviteUsedUp;
 // and of Fan.Toll, which only a new place is charged, *limits.RefusedError,
 // *limits.ProofError and limits.ErrUsed.
 func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
@@ -28,9 +31,18 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	if r.revoked.Load().place(p) {
 		return View{}, l.turnAway(ctx, r, p)
 	}
+	var invite Invite
+	if fan.Invite != "" {
+		if invite, err = l.readInvite(name, fan.Invite, time.Now()); err != nil {
+			return View{}, err
+		}
+	}
 	former, run := l.former(name, b, fan, p)
 	keys := r.keys
-	args := []any{p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed, former, run, l.witness(r)}
+	args := []any{
+		p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed, former, run, l.witness(r),
+		invite.ID, invite.Quota, keptGone,
+	}
 	var charge limits.Charge
 	if fan.Toll != nil {
 		charge = fan.Toll.For(name, p.id())
@@ -49,6 +61,8 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		return View{}, fmt.Errorf("%w: %w", ErrStale, ErrRecovering)
 	case "closed":
 		return View{}, ErrRoomClosed
+	case "usedup":
+		return View{}, ErrInviteUsedUp
 	case "early":
 		return View{}, &NotOpenYetError{OpensAt: instant(number(reply, 1))}
 	case "waiting", "called", "admitted":

@@ -138,7 +138,8 @@ type Fan struct {
 	// is another's. By it a place comes back that Redis has forgotten.
 	Former Token
 
-	Toll *limits.Toll // what a new place costs; nil: nothing
+	Invite string       // the token of an Invite; "": none
+	Toll   *limits.Toll // what a new place costs; nil: nothing
 }
 
 // identify makes the place a fan has in a room, without its score. Member and

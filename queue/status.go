@@ -135,7 +135,7 @@ func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing
 			return standing{status: Called, score: s.score}, nil
 		}
 		return standing{status: Admitted, score: s.score}, nil
-	case gone.Err() == nil && int64(gone.Val()) >= p.score: // this place, not one of before
+	case gone.Err() == nil && int64(gone.Val()) >= p.score && (gone.Val() < 0) == (p.score < 0): // this place, not one of before
 		return standing{status: Left}, nil
 	}
 	return standing{status: Expired}, nil
@@ -147,6 +147,7 @@ func (l *Line) view(b *board, p place, st standing) View {
 		PlaceID: p.id(), Status: st.status, Waiting: b.view.Waiting, Bound: p.bound,
 		Room: l.roomView(b),
 	}
+	v.Invited = st.score < 0
 	switch st.status {
 	case Waiting:
 		if v.Undrawn = b.undecided(); v.Undrawn {

@@ -33,6 +33,7 @@ type View struct {
 	CalledUntil     time.Time     // end of the claim window; zero unless called with the window running
 	StandingBy      bool          // called, has claimed, a slot comes in a moment
 	Undrawn         bool          // waiting, and the order is still to be drawn
+	Invited         bool          // ahead of the line by an invite
 	Revoked         bool          // with Expired: by the operator; joining again is refused
 	Created         bool          // Join only: this call made the place
 	Bound           bool          // passes of this place are bound to the joining browser

@@ -56,6 +56,19 @@ local function parse(slot) -- jti, granted, expires, score (text), renewals
   return jti, tonumber(granted), tonumber(expires), score, tonumber(renewals)
 end
 
+-- Places by invite lie this far below the time of their arrival, so below zero, and
+-- every other place above: first in the line, in the order in which they came.
+local invited = 4503599627370496 -- 2^52
+
+-- An invite's quota counts members, each once: whoever left may come back by it.
+local function redeemable(id, member, quota)
+  return redis.call('HEXISTS', k_invites, id .. ':' .. member) == 1 or num(k_invites, id) < quota
+end
+
+local function redeem(id, member)
+  if redis.call('HSETNX', k_invites, id .. ':' .. member, '1') == 1 then redis.call('HINCRBY', k_invites, id, 1) end
+end
+
 -- Takes a place out of the line for good, and out of what could give it back.
 local function drop(member)
   for _, key in ipairs({ k_wait, k_priority, k_called, k_due, k_standby, k_missed, k_restored }) do

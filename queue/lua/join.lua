@@ -4,8 +4,10 @@
 --       3 claim window (µs)  4 most restored places remembered
 --       5 score of the place the fan shows a token of ('' none)  6 run of that token
 --       7 what the edge has seen (memory.lua)
+--       8 id of the invite ('' for none)  9 its quota  10 most former places remembered
 --       with keys behind the room's own, the last one is their toll (limits/toll.lua)
 -- returns {'unknown'} | {'closed'} | {'early', takes places at (µs, 0: not known)}
+--         | {'usedup'}, the invite's places are taken; a place the fan has is kept
 --         | what a toll that was not paid returns
 --         {'waiting',  score, rank, created, run, 0, now}
 --         {'called',   score, 0,    created, run, due (0: standing by), now}
@@ -18,10 +20,12 @@ local function waiting(score, created)
   return { 'waiting', score, redis.call('ZRANK', k_wait, member), created, r.run, 0, f(now) }
 end
 
-local score = redis.call('ZSCORE', k_wait, member)
-if score then return waiting(score, 0) end
+-- An invite moves its fan ahead of all who came by themselves, unless they are there.
+local invite = r.mode ~= 'passthrough' and ARGV[8] ~= '' and ARGV[8]
+local waits = redis.call('ZSCORE', k_wait, member)
+if waits and not (invite and tonumber(waits) >= 0) then return waiting(waits, 0) end
 
-score = redis.call('ZSCORE', k_called, member)
+local score = redis.call('ZSCORE', k_called, member)
 if score then
   return { 'called', score, 0, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, f(now) }
 end
@@ -38,7 +42,7 @@ if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 if r.state == 'scheduled' then return { 'early', redis.call('HGET', k_settings, r.mode == 'draw' and 'gathers' or 'opens') or '0' } end
 
 score = redis.call('ZSCORE', k_missed, member)
-if score then -- one missed call, or one unused pass, is forgiven: the place of before, once
+if score and not (invite and tonumber(score) >= 0) then -- one missed call, or one unused pass, is forgiven: the place of before, once
   redis.call('ZREM', k_missed, member)
   redis.call('ZADD', k_restored, score, member)
   trim(k_restored, tonumber(ARGV[4]))
@@ -48,12 +52,13 @@ end
 
 recovering(ARGV[7], now)
 local former = tonumber(ARGV[5])
-if former and tonumber(ARGV[6]) == r.run and forgotten(member, former, now) then
+if former and not waits and tonumber(ARGV[6]) == r.run and forgotten(member, former, now) then
   redis.call('ZADD', k_wait, f(former), member)
   return waiting(f(former), 0)
 end
 
-local unpaid = #KEYS > core and toll(now, core + 1, ARGV[#ARGV], redis.call('ZSCORE', k_gone, member))
+if invite and not redeemable(invite, member, tonumber(ARGV[9])) then return { 'usedup' } end
+local unpaid = not waits and #KEYS > core and toll(now, core + 1, ARGV[#ARGV], redis.call('ZSCORE', k_gone, member))
 if unpaid then return unpaid end
 score = f(math.max(now, num(k_state, 'last') + 1, tonumber(ARGV[2]) + 1))
 redis.call('HSET', k_state, 'last', score) -- before other writes (a toll's are like it): a full Redis refuses the first one, and after it none
@@ -64,5 +69,14 @@ if r.mode == 'passthrough' then -- no line: called on arrival
   redis.call('HSET', k_state, 'mark', score)
   return { 'called', score, 0, 1, r.run, f(now + tonumber(ARGV[3])), f(now) }
 end
+if invite then
+  redeem(invite, member)
+  score = f(tonumber(score) - invited)
+  redis.call('ZREM', k_missed, member)
+  if waits then -- boards must not tell the place of before any more
+    redis.call('ZADD', k_gone, waits, member)
+    trim(k_gone, tonumber(ARGV[10]))
+  end
+end
 redis.call('ZADD', k_wait, score, member)
-return waiting(score, 1)
+return waiting(score, waits and 0 or 1)

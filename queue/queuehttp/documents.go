@@ -19,6 +19,7 @@ type placeDoc struct {
 	PollAfterMs int64        `json:"pollAfterMs"`
 	CalledUntil string       `json:"calledUntil,omitempty"` // absent while standing by
 	StandingBy  bool         `json:"standingBy,omitempty"`
+	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite
 	Revoked     bool         `json:"revoked,omitempty"` // with expired: by the operator
 	Room        roomDoc      `json:"room"`
 }
@@ -64,6 +65,9 @@ func describePlace(v queue.View) placeDoc {
 		PlaceID: v.PlaceID, Token: string(v.Token), Status: v.Status,
 		Position: v.Position, Ahead: v.Ahead, Waiting: v.Waiting,
 		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Room: describeRoom(v.Room),
+	}
+	if v.Invited {
+		d.Line = "invited"
 	}
 	if v.ETA != nil {
 		d.ETA = &etaDoc{LowSeconds: int(v.ETA.Low.Seconds()), HighSeconds: int(math.Ceil(v.ETA.High.Seconds()))}

@@ -18,6 +18,7 @@ import (
 // the same names.
 type joinBody struct {
 	Altcha     string `json:"altcha"`     // a solved challenge, base64 as ALTCHA's libraries make it
+	Invite     string `json:"invite"`     // an invite's token: a place ahead of the line
 	WaitTicket string `json:"waitTicket"` // of an answer proof-required, once its time has come
 }
 
@@ -30,7 +31,7 @@ func joinForm(c *fiber.Ctx) (b joinBody, err error) {
 	if err != nil {
 		return b, err
 	}
-	return joinBody{Altcha: get("altcha"), WaitTicket: get("waitTicket")}, nil
+	return joinBody{Altcha: get("altcha"), WaitTicket: get("waitTicket"), Invite: strings.TrimSpace(get("invite"))}, nil
 }
 
 // join gives the caller a place in the room or finds the one they have, and sets
@@ -41,7 +42,7 @@ func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, c
 		return placeDoc{}, false, err
 	}
 	a := s.charge(c, room, fan, fresh, body)
-	fan.Toll = a.toll
+	fan.Toll, fan.Invite = a.toll, body.Invite
 	ctx, cancel := callContext()
 	defer cancel()
 	v, err := s.line.Join(ctx, room, fan)

@@ -24,6 +24,9 @@ var (
 	errRoomClosed   = basehttp.NewProblem(409, "room-closed", "The room is closed")
 	errNotOpenYet   = basehttp.NewProblem(409, "room-not-open-yet", "The room takes no places before it opens")
 	errBindingLost  = basehttp.NewProblem(409, "binding-lost", "This browser is not the one the place was given to")
+	errInviteBad    = basehttp.NewProblem(403, "invite-invalid", "This invite is not valid here")
+	errInviteUsed   = basehttp.NewProblem(409, "invite-used-up", "All places of this invite are taken")
+	errInviteOver   = basehttp.NewProblem(410, "invite-expired", "This invite has expired")
 	errRevoked      = basehttp.NewProblem(403, "revoked", "The organiser has withdrawn this place")
 	errNoDraw       = basehttp.NewProblem(404, "no-draw", "This room is not drawn")
 	errNotDrawn     = basehttp.NewProblem(409, "not-drawn-yet", "The room has not been drawn yet")
@@ -57,6 +60,12 @@ func problem(err error) error {
 		return errNotCalled.Detailf("Ask for the place, and for the pass once its status is called.")
 	case errors.Is(err, queue.ErrExpired):
 		return errExpired.Detailf("The call was missed, the place was left, or the visit is over. Join again.")
+	case errors.Is(err, queue.ErrInviteInvalid):
+		return errInviteBad.Detailf("Nothing was changed; a join without it takes a place at the end of the line.")
+	case errors.Is(err, queue.ErrInviteUsedUp):
+		return errInviteUsed.Detailf("A place you have is kept; a join without it takes one at the end of the line.")
+	case errors.Is(err, queue.ErrInviteExpired):
+		return errInviteOver.Detailf("A place you have is kept; a join without it takes one at the end of the line.")
 	case errors.Is(err, queue.ErrRevoked):
 		return errRevoked
 	case errors.Is(err, queue.ErrRoomPaused):
