@@ -59,7 +59,7 @@ func defaultLimits() Limits {
 func defaultProof() Proof {
 	return Proof{
 		Mode: "auto",
-		Free: Free{PerAddress: Rate{20, 20}, PerBlock: Rate{120, 240}, PerRoom: Rate{60_000, 30_000}},
+		Free: Free{PerAddress: Rate{20, 20}, PerBlock: Rate{120, 240}, PerRoom: Rate{300_000, 100_000}},
 		Cost: Cost{Least: 100_000, Most: 1_600_000},
 		Wait: Wait{Least: 15 * time.Second, Most: 2 * time.Minute},
 	}
