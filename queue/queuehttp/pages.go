@@ -127,7 +127,7 @@ func (p *pages) join(c *fiber.Ctx, room string) error {
 	body, err := joinForm(c)
 	created := false
 	if err == nil {
-		if body == (joinBody{}) {
+		if body.Altcha == "" && body.WaitTicket == "" {
 			body.WaitTicket = keptTicket(c, room)
 		}
 		_, created, err = p.s.join(c, room, body)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,9 +40,12 @@ func (e *edge) tolled(t *testing.T, tolls Tolls, trusted ...string) (*edge, *pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: quiet(), Quiet: Quiet, TrustedProxies: trusted})
+	other := *e
+	other.logs = &lockedBuffer{}
+	log := slog.New(slog.NewTextHandler(other.logs, nil))
+	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: log, Quiet: Quiet, TrustedProxies: trusted})
 	New(Options{
-		Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: quiet(), Tolls: func() Tolls { return tolls },
+		Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log, Tolls: func() Tolls { return tolls },
 		Proofs: proof.New([][]byte{bytes.Repeat([]byte("s"), 32)}), ProofMetrics: metrics, TrustedProxies: trusted,
 	}).Register(server.App)
 	addr, err := server.Listen(t.Context(), "127.0.0.1:0")
@@ -56,7 +60,6 @@ func (e *edge) tolled(t *testing.T, tolls Tolls, trusted ...string) (*edge, *pro
 		_ = server.Shutdown(stop)
 		wg.Wait()
 	})
-	other := *e
 	other.base = "http://" + addr.String()
 	return &other, reg
 }
@@ -131,6 +134,52 @@ func TestQ20_AThousandJoinsFromOneAddress(t *testing.T) {
 	families, err := reg.Gather()
 	if err != nil || len(families) != 2 || families[1].GetName() != "usher_proof_total" || len(families[1].GetMetric()) < 2 {
 		t.Errorf("metrics: %v, %v", families, err)
+	}
+}
+
+// Two hundred people behind one address, as a university's: each pays, all get in.
+func TestQ20_ASharedAddressPaysAndGetsIn(t *testing.T) {
+	t.Parallel()
+	e, _ := newEdge(t, 0, 10).tolled(t, Tolls{
+		Rates: limits.Rates{PerAddress: slow(1000)}, Calm: limits.Calm{PerAddress: slow(10)}, Proof: ProofAuto, Price: cheap,
+	})
+	var paid atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range 10 {
+		wg.Go(func() {
+			for i := range 20 {
+				f, key := e.api(t), fmt.Sprintf("student-%d-%d", worker, i)
+				a := f.try("", "Idempotency-Key", key)
+				for range 20 { // pressure rises while they compute
+					if a.status != 428 {
+						break
+					}
+					a = f.try(solved(t, a), "Idempotency-Key", key)
+					paid.Add(1)
+				}
+				if a.status != 201 {
+					t.Errorf("%s: %d %s", key, a.status, a.body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if v, err := e.line.Room(e.room); err != nil || paid.Load() < 190 || paid.Load() > 400 {
+		t.Errorf("paid %d times, %+v, %v", paid.Load(), v, err)
+	}
+}
+
+// Behind a proxy that nobody named all fans have one address: the log says so.
+func TestAnUntrustedProxyIsNoticed(t *testing.T) {
+	t.Parallel()
+	plain := newEdge(t, 0, 10)
+	e, _ := plain.tolled(t, Tolls{Rates: limits.Rates{PerAddress: slow(1)}})
+	e.api(t).try("", "X-Forwarded-For", "203.0.113.1")
+	for range 5 {
+		e.api(t).try("", "X-Forwarded-For", "203.0.113.1")
+	}
+	if n := strings.Count(e.logs.String(), "http.trustedProxies"); n != 1 {
+		t.Errorf("warned %d times: %s", n, e.logs.String())
 	}
 }
 
