@@ -40,6 +40,7 @@ var statements = map[string]string{
 	"sqlLift":             sqlLift,
 	"sqlAudit":            sqlAudit,
 	"sqlRevocations":      sqlRevocations,
+	"sqlInvites":          sqlInvites,
 	"sqlRevokedStamp":     sqlRevokedStamp,
 	"sqlRevokedSet":       sqlRevokedSet,
 	"sqlRevokedHolds":     sqlRevokedHolds,

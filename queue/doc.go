@@ -85,6 +85,14 @@
 // the place of before by joining again, once, as after a missed call; an admission's
 // instant counts by its whole second, as in the pass.
 //
+// An invite is a signed number of places for whoever brings its token, not for a
+// person. Such a place scores 2^52 below the time of its arrival, below zero: it is
+// called before all who came by themselves, in order of arrival among its like, and
+// cap, rate, positions and waits need to know nothing of it. Who is in line already and
+// brings one moves ahead; one place of the quota goes to a member once, so that leaving
+// and coming back by it costs no second. The count is in Redis alone: losing Redis
+// begins it anew. Where there is no line (passthrough) an invite is not counted.
+//
 // # Polls
 //
 // A board is one reading of a room, immutable, read each second. A poll checks its

@@ -25,8 +25,6 @@ CREATE INDEX revocation_by_room ON revocation (room_id, created_at);
 -- Raised, never below the clock in microseconds, by each revocation and each lifting:
 -- what booking polls and the bridge ships by.
 ALTER TABLE room ADD COLUMN revocation_version bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
--- Percent of the invitations that go to the priority line while both lines wait.
-ALTER TABLE room ADD COLUMN priority_share integer NOT NULL DEFAULT 20 CHECK (priority_share BETWEEN 0 AND 100);
 
 -- When the line admitted the fan (iat of the pass, whole seconds); NULL for a session
 -- from before this column: its created_at stands in.

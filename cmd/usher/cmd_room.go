@@ -32,6 +32,8 @@ type roomCmd struct {
 
 	Revoke      roomRevokeCmd      `cmd:"" help:"Refuse fans, places, passes, or everybody admitted before an instant."`
 	Revocations roomRevocationsCmd `cmd:"" help:"List who was revoked, by whom and why."`
+	Invite      roomInviteCmd      `cmd:"" help:"Make a link for N fans who come in ahead of the line."`
+	Invites     roomInvitesCmd     `cmd:"" help:"List the links that were made."`
 	Lift        roomLiftCmd        `cmd:"" help:"Take a revocation back."`
 	VerifyDraw  verifyDrawCmd      `cmd:"" help:"Check a draw from what the edge publishes; exits non-zero when anything does not fit."`
 }

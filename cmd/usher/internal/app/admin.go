@@ -45,6 +45,7 @@ func (a *App) buildAdmin() {
 	v1.Get("/rooms/:room", a.allow(configs.RoleViewer), a.adminRoom)
 	v1.Patch("/rooms/:room", a.allow(configs.RoleOperator), a.adminTune)
 	a.registerRevocations(v1)
+	a.registerInvites(v1)
 	v1.Post("/rooms/:room/:verb", a.allow(configs.RoleOperator), a.adminVerb)
 }
 
