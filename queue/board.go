@@ -18,8 +18,9 @@ type board struct {
 	grace   int64         // no invitation runs out before, µs
 	turn    time.Duration // mean length of a visit; 0 when none has ended yet
 	noShow  float64       // share of the called who do not come
-	exact   []int64       // scores at the head, ascending
-	samples []point       // behind the head, ascending; the last is the tail
+	valve   valveState
+	exact   []int64 // scores at the head, ascending
+	samples []point // behind the head, ascending; the last is the tail
 	gone    map[member]int64
 	draw    drawn
 	revoked int64 // version of the list of who is revoked; 0 never shipped
@@ -54,6 +55,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 	b.revoked = st.number("revoked")
 	b.draw = readDraw(s, st)
 	b.view.Draw = viewDraw(s, b.draw)
+	b.valve, b.view.Valve.Mode = readValve(st), s["valve"]
 	_ = json.Unmarshal([]byte(st["lanes"]), &b.view.Lanes) // absent before the first report
 
 	scores := list(reply, 7)

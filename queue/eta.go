@@ -18,7 +18,7 @@ type pace struct {
 func paceOf(b *board) pace {
 	v := b.view
 	return pace{
-		open: v.State == "open" && v.Mode != "reject", rate: v.RatePerMinute, cap: v.Cap,
+		open: v.State == "open" && v.Mode != "reject", rate: v.Valve.Rate, cap: v.Valve.Cap,
 		inside: v.Inside, called: v.Called, turn: b.turn, noShow: b.noShow,
 	}
 }

@@ -79,7 +79,7 @@ func set(t testing.TB, l *Line, room string, change func(*Settings)) {
 	}
 	s := Settings{
 		Room: room, Title: v.Title, Mode: v.Mode, State: v.State, RatePerMinute: v.RatePerMinute, Cap: v.Cap,
-		Run: v.Run, Version: v.Version + 1, BookingURL: v.BookingURL,
+		Run: v.Run, Version: v.Version + 1, BookingURL: v.BookingURL, Valve: v.Valve.Mode,
 	}
 	change(&s)
 	if err := l.PutSettings(t.Context(), s); err != nil {
@@ -90,7 +90,7 @@ func set(t testing.TB, l *Line, room string, change func(*Settings)) {
 func report(t testing.TB, l *Line, room string) {
 	t.Helper()
 	// An instant long past frees nothing: the tests that want that ship their own.
-	if err := l.PutReport(t.Context(), room, Report{At: time.Unix(1, 0), Seq: 1, Available: 5, Total: 9}); err != nil {
+	if err := l.PutReport(t.Context(), room, Report{At: time.Unix(1, 0), Available: 5, Total: 9}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ type metrics struct {
 	limited                                                                    *prometheus.CounterVec // by room and bucket
 	fans                                                                       *prometheus.GaugeVec   // by room and status
 	boardAt, ratePerMinute, slotCap, recovering                                *prometheus.GaugeVec
+	valve                                                                      *valveMetrics
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -26,6 +27,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "usher", Subsystem: "queue", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
+		valve:          newValveMetrics(),
 		joins:          counter("joins_total", "New places given by this edge."),
 		leaves:         counter("leaves_total", "Places given up by their fans at this edge."),
 		invitations:    counter("invitations_total", "Fans called by this edge's steps."),
@@ -49,11 +51,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		ratePerMinute: gauge("rate_per_minute", "Most admissions a minute, as set.", "room"),
 		slotCap:       gauge("cap", "Most fans inside at once, as set.", "room"),
 	}
-	for _, c := range []prometheus.Collector{
+	for _, c := range append(m.valve.collectors(),
 		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
 		m.recoveries, m.placesRestored, m.visitsRestored, m.recovering,
 		m.scriptErrors, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
-	} {
+	) {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("queue: metrics: %w", err)
 		}
@@ -88,4 +90,5 @@ func (m *metrics) observe(b *board) {
 	}
 	m.recovering.WithLabelValues(v.Room).Set(on)
 	m.slotCap.WithLabelValues(v.Room).Set(float64(v.Cap))
+	m.valve.observe(v)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,12 +26,15 @@ type LaneReport struct {
 	Batch     time.Duration `json:"batch"`     // time a batch takes
 	Depth     int           `json:"depth"`     // requests waiting now
 	Shed      int           `json:"shed"`      // refused as busy lately
+	// HoldDelay is the median time from a visit's beginning to its first hold in this
+	// room; 0: not known.
+	HoldDelay time.Duration `json:"holdDelay"`
 }
 
 // Report is what Postgres knows about a room at one instant.
 type Report struct {
 	At        time.Time // database time at which the sessions were read
-	Seq       int64
+	Seq       int64     // grows with every report of any process; 0: not numbered, taken as it comes
 	Available int       // seats free this second in the room's showtimes: not held, not booked
 	Total     int       // seats there are
 	SoldOut   bool      // all of them are booked (held ones may come back)
@@ -45,10 +49,16 @@ type Report struct {
 // not be visible in the database yet.
 const unusedMargin = 2 * time.Second
 
+// ErrLateReport says that a report was read longer ago than a report lives. What it
+// says of ended visits was taken, its freshness was not.
+var ErrLateReport = errors.New("queue: the report is late")
+
 // PutReport stamps the room's report with Redis' clock and frees slots: those of
 // ended sessions, and those whose pass expired, with a margin, before r.At and of
 // which no session lives. A slot that was granted anew or renewed since it was
-// read is left alone. Whoever loses a slot unused finds the place of before by
+// read is left alone. A report that is not newer than the last renews no stamp, and
+// one that is late neither (ErrLateReport): the clocks of database and Redis are
+// compared by their progress from report to report alone. Whoever loses a slot unused finds the place of before by
 // joining again, once, as after a missed call.
 func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 	rm, _, err := l.room(ctx, name)
@@ -63,18 +73,29 @@ func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 	if r.SoldOut {
 		soldOut = 1
 	}
-	if _, err := l.run(ctx, reportScript, rm.keys, r.Seq, r.Available, r.Total, lanes,
-		micros(l.opts.ReportTTL), micros(l.opts.ClaimWindow), soldOut); err != nil {
+	reply, err := l.run(ctx, reportScript, rm.keys, r.Seq, r.Available, r.Total, lanes,
+		micros(l.opts.ReportTTL), micros(l.opts.ClaimWindow), soldOut, r.At.UnixMicro())
+	if err != nil {
 		return err
 	}
 	slots, recovering, err := l.readSlots(ctx, rm)
 	if err != nil {
 		return err
 	}
-	if err := l.putVisits(ctx, rm, unknownVisits(slots, r, recovering)); err != nil {
+	taken, _ := reply.(int64) // 1 taken, 0 not newer, -1 late
+	if taken == 1 {
+		// Only from news: an older reading may tell of visits that have ended since.
+		if err := l.putVisits(ctx, rm, unknownVisits(slots, r, recovering)); err != nil {
+			return err
+		}
+	}
+	if err := l.release(ctx, rm, endedSlots(slots, r, rm.revoked.Load())); err != nil {
 		return err
 	}
-	return l.release(ctx, rm, endedSlots(slots, r, rm.revoked.Load()))
+	if taken < 0 {
+		return fmt.Errorf("%w: room %s, read at %s", ErrLateReport, name, r.At.Format(time.RFC3339Nano))
+	}
+	return nil
 }
 
 // freed is one slot to free, as it was read.

@@ -161,7 +161,8 @@ func (l *Line) allRooms() []*room {
 	return slices.Collect(maps.Values(l.rooms))
 }
 
-// refreshAll reads the list of rooms and every board.
+// refreshAll reads the list of rooms and every board, and lets the valves decide on
+// what the boards say.
 func (l *Line) refreshAll(ctx context.Context) error {
 	listCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -172,7 +173,12 @@ func (l *Line) refreshAll(ctx context.Context) error {
 	for _, name := range names {
 		l.own(name)
 	}
-	return l.each(ctx, l.refresh)
+	return l.each(ctx, func(ctx context.Context, r *room) error {
+		if err := l.refresh(ctx, r); err != nil {
+			return err
+		}
+		return l.steer(ctx, r)
+	})
 }
 
 // each runs step for all rooms, a few at a time; one room's trouble does not keep
@@ -219,6 +225,7 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 	if old := r.board.Load(); old != nil && old.inc != b.inc {
 		l.forgot(r, old, b)
 	}
+	b.view.Valve = b.inForce(l.opts.ReportTTL)
 	r.saw(b.last)
 	if was := r.board.Load(); was != nil && was.draw.cut != b.draw.cut {
 		r.mark.Store(b.mark) // drawn scores lie below all that were called before

@@ -55,7 +55,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	}
 	got := map[string]float64{}
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "usher_queue_") || f.GetHelp() == "" {
+		known := strings.HasPrefix(f.GetName(), "usher_queue_") || strings.HasPrefix(f.GetName(), "usher_valve_")
+		if !known || f.GetHelp() == "" {
 			t.Errorf("metric %s", f.GetName())
 		}
 		for _, m := range f.GetMetric() {

@@ -39,10 +39,12 @@ var (
 	visitsScript   = mustScript("visits")
 	resumeScript   = mustScript("resume")
 	recoveryScript = mustScript("recovery")
+	valveScript    = mustScript("valve")
 
 	allScripts = []script{
 		joinScript, callScript, claimScript, leaveScript, releaseScript, reportScript, settingsScript, boardScript,
 		drawScript, entriesScript, revokeScript, dropScript, restoreScript, visitsScript, resumeScript, recoveryScript,
+		valveScript,
 	}
 )
 

@@ -27,6 +27,7 @@ type Settings struct {
 	GathersAt time.Time // zero without
 	Timezone  string    // IANA name of the event's clock; "" is UTC
 	Draw      DrawSettings
+	Valve     string // fixed (or ""), adaptive: rate and cap are then the most it may open to
 }
 
 // DrawSettings are what Postgres has of a room's draw. Digest, Entries, Cut and At
@@ -67,6 +68,7 @@ func (s Settings) fields(hold time.Duration) []any {
 	f := []any{
 		"mode", s.Mode, "rate", s.RatePerMinute, "cap", s.Cap, "title", s.Title,
 		"opens", unixMicros(s.OpensAt), "gathers", unixMicros(s.GathersAt), "zone", s.Timezone,
+		"valve", s.Valve,
 	}
 	if s.Guard {
 		f = append(f, "hold", micros(hold))

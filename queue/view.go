@@ -46,6 +46,7 @@ type RoomView struct {
 	Mode, State   string
 	RatePerMinute int
 	Cap           int
+	Valve         Valve     // what of them is in force
 	Waiting       int       // in line, not called
 	Called        int       // invited, standing by included
 	StandingBy    int       // of the called, those who claimed and get the next slots

@@ -14,12 +14,17 @@ local function clock() -- µs, by the store's clock: every edge sees the same on
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- The room as the operator wants it; nil when no settings were ever shipped.
+-- The room as the operator wants it, and as its valve allows; nil when no settings were ever shipped.
 local function room()
-  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run', 'digest')
+  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run', 'digest', 'valve')
   if not v[1] then return nil end
   local r = { mode = v[1], state = v[2], rate = tonumber(v[3]), cap = tonumber(v[4]), run = tonumber(v[5]),
     digest = v[6] or '' } -- digest: of the draw whose order counts; '' without one
+  if v[7] == 'adaptive' then -- what the valve decided, never above the operator's numbers
+    local s = redis.call('HMGET', k_state, 'vrate', 'vcap', 'vat')
+    if clock() - (tonumber(s[3]) or 0) > 15000000 then s = {} end -- nobody steers: nobody comes in
+    r.rate, r.cap = math.min(r.rate, tonumber(s[1]) or 0), math.min(r.cap, tonumber(s[2]) or 0)
+  end
   -- Spacing of admissions, rounded up to a quarter µs: at today's magnitude sums of
   -- quarters are exact in a double, so a long sale does not drift over its rate.
   if r.rate > 0 then r.spacing = math.ceil(240000000 / r.rate) / 4 end

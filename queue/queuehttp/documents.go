@@ -36,12 +36,12 @@ type roomDoc struct {
 	State         string       `json:"state"`
 	Mode          string       `json:"mode"`
 	Waiting       int          `json:"waiting"`
-	RatePerMinute int          `json:"ratePerMinute"`
-	OpensAt       *string      `json:"opensAt"`      // null without a schedule
-	GathersAt     *string      `json:"gathersAt"`    // null without; places are given from then on
-	Timezone      string       `json:"timezone"`     // IANA name of the event's clock
-	Draw          *drawDoc     `json:"draw"`         // null unless the room is drawn
-	ClaimSeconds  int          `json:"claimSeconds"` // how long a call stands
+	RatePerMinute int          `json:"ratePerMinute"` // in force now
+	OpensAt       *string      `json:"opensAt"`       // null without a schedule
+	GathersAt     *string      `json:"gathersAt"`     // null without; places are given from then on
+	Timezone      string       `json:"timezone"`      // IANA name of the event's clock
+	Draw          *drawDoc     `json:"draw"`          // null unless the room is drawn
+	ClaimSeconds  int          `json:"claimSeconds"`  // how long a call stands
 	Inventory     inventoryDoc `json:"inventory"`
 	Recovering    bool         `json:"recovering"`      // the line is being put back; nobody is called, numbers are the last known
 	Stale         bool         `json:"stale,omitempty"` // the numbers are the last known
@@ -81,7 +81,7 @@ func describePlace(v queue.View) placeDoc {
 func describeRoom(v queue.RoomView) roomDoc {
 	d := roomDoc{
 		Room: v.Room, Title: v.Title, State: v.State, Mode: v.Mode, Waiting: v.Waiting,
-		RatePerMinute: v.RatePerMinute, ClaimSeconds: int(v.ClaimWindow.Seconds()), Stale: v.Stale, Recovering: v.Recovering,
+		RatePerMinute: v.Valve.Rate, ClaimSeconds: int(v.ClaimWindow.Seconds()), Stale: v.Stale, Recovering: v.Recovering,
 	}
 	if !v.OpensAt.IsZero() {
 		at := stamp(v.OpensAt)

@@ -76,8 +76,8 @@ func (h *house) run(line *queue.Line) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = line.Run(ctx) })
 	wg.Go(func() {
-		for seq := int64(1); ctx.Err() == nil; seq++ {
-			_ = line.PutReport(ctx, h.room, queue.Report{At: time.Unix(1, 0), Seq: seq, Available: 412, Total: 850})
+		for ctx.Err() == nil {
+			_ = line.PutReport(ctx, h.room, queue.Report{At: time.Unix(1, 0), Available: 412, Total: 850})
 			select {
 			case <-ctx.Done():
 			case <-time.After(300 * time.Millisecond):
