@@ -237,3 +237,29 @@ func TestAllowBoundsGuessesByAddressAndBlock(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A missed call is forgiven without a proof and beside every limit: that place is not new.
+func TestAForgivenPlaceCostsNothing(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 0, 1)
+	before := join(t, l, room, "f")
+	keys := l.own(room).keys
+	m, err := l.rdb.ZPopMin(t.Context(), keys[kWait]).Result()
+	if err != nil || len(m) != 1 {
+		t.Fatal(m, err)
+	}
+	if err := l.rdb.ZAdd(t.Context(), keys[kMissed], m[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	v, err := l.Join(t.Context(), room, Fan{ID: "f", Toll: toll("192.0.2.1", func(r *limits.Toll) {
+		r.Least, r.Rates = 1, limits.Rates{PerRoom: limits.Rate{PerMinute: 1}} // a burst of one is taken by nobody
+	})})
+	if err != nil || v.Created || v.Token != before.Token {
+		t.Errorf("%+v, %v", v, err)
+	}
+	var need *limits.ProofError
+	if _, err := l.Join(t.Context(), room, Fan{ID: "g", Toll: toll("192.0.2.1", func(r *limits.Toll) { r.Least = 1 })}); !errors.As(err, &need) {
+		t.Errorf("a new one: %v", err)
+	}
+}
