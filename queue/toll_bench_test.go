@@ -36,7 +36,7 @@ func BenchmarkJoinToll(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					k, args := keys, []any{p.member[:], 0, micros(l.opts.ClaimWindow), keptMissed}
+					k, args := keys, []any{p.member[:], 0, micros(l.opts.ClaimWindow), keptMissed, "", 0, l.witness(l.own(room)), "", 0, keptGone}
 					if t != nil {
 						mine := *t
 						mine.Address = fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)
