@@ -84,6 +84,8 @@ type Office struct {
 	visits  *sessionCache
 	left    *leftCounter
 	revoked *revokedCache
+	// fenceWait is how long an order waits for those who sell, as Postgres reads it.
+	fenceWait string
 	// choosing counts the calls that pick seats for their fan at this moment.
 	choosing atomic.Int64
 }
@@ -103,7 +105,7 @@ func New(pool *pgxpool.Pool, o Options) (*Office, error) {
 	of.maps = newMapCache(of)
 	of.visits = newSessionCache()
 	of.left = newLeftCounter()
-	of.revoked = newRevokedCache()
+	of.revoked, of.fenceWait = newRevokedCache(), "400ms"
 	for i := range o.Lanes {
 		of.lanes = append(of.lanes, newLane(of, i))
 	}

@@ -24,9 +24,9 @@ const (
 	// share it until their commit, a revocation has it alone at its own. So a step is
 	// either committed before the revocation is, or its statements see the revocation:
 	// there is no third.
-	// Both numbers are "usher" in ASCII and a 2.
+	// SQLFenceOut waits for them; only who revokes takes it. Both numbers are "usher" in ASCII and a 2.
 	sqlFence    = `SELECT pg_advisory_xact_lock_shared(129138533167618)`
-	sqlFenceOut = `SELECT pg_advisory_xact_lock(129138533167618)`
+	SQLFenceOut = `SELECT pg_advisory_xact_lock(129138533167618)`
 
 	sqlCountRevoked = `SELECT count(*) FROM revocation
 	                    WHERE lifted_at IS NULL AND kind <> 'everybody' AND (room_id IS NULL OR $1 = '' OR room_id = $1)`
@@ -72,7 +72,7 @@ func (o *Office) Revoke(ctx context.Context, actor string, r Revocation) (id str
 	if err != nil {
 		return "", fmt.Errorf("booking: revoke: %w", err)
 	}
-	err = InTx(ctx, o.pool, func(tx pgx.Tx) error { return revokeTx(ctx, tx, actor, key.String(), r) })
+	err = InTx(ctx, o.pool, func(tx pgx.Tx) error { return revokeTx(ctx, tx, o.fenceWait, actor, key.String(), r) })
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func (o *Office) Revoke(ctx context.Context, actor string, r Revocation) (id str
 	return key.String(), nil
 }
 
-func revokeTx(ctx context.Context, tx pgx.Tx, actor, id string, r Revocation) error {
+func revokeTx(ctx context.Context, tx pgx.Tx, fenceWait, actor, id string, r Revocation) error {
 	if err := knownRoom(ctx, tx, r.Room); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func revokeTx(ctx context.Context, tx pgx.Tx, actor, id string, r Revocation) er
 			return badRevocation("%s is not over yet; it would shut out those who come until then", before.Format(time.RFC3339))
 		}
 	}
-	if err := fenceOut(ctx, tx); err != nil {
+	if err := fenceOut(ctx, tx, fenceWait); err != nil {
 		return err
 	}
 	kinds, subjects := r.subjects()
@@ -119,13 +119,13 @@ func revokeTx(ctx context.Context, tx pgx.Tx, actor, id string, r Revocation) er
 // fenceOut waits until nobody sells, for a moment. Should a transaction be stuck, the
 // revocation does not wait for it: it is in force for everybody else, and the stuck
 // one ends by its own time limit.
-func fenceOut(ctx context.Context, tx pgx.Tx) error {
+func fenceOut(ctx context.Context, tx pgx.Tx, wait string) error {
 	part, err := tx.Begin(ctx) // a savepoint: a lock timeout undoes no more
 	if err != nil {
 		return fmt.Errorf("booking: fence: %w", err)
 	}
-	if _, err = part.Exec(ctx, `SET LOCAL lock_timeout = '400ms'`); err == nil {
-		if _, err = part.Exec(ctx, sqlFenceOut); err == nil {
+	if _, err = part.Exec(ctx, `SELECT set_config('lock_timeout', $1, true)`, wait); err == nil {
+		if _, err = part.Exec(ctx, SQLFenceOut); err == nil {
 			_, err = part.Exec(ctx, `SET LOCAL lock_timeout = '5s'`)
 		}
 	}

@@ -295,3 +295,76 @@ func TestRevocationsThatAreRefused(t *testing.T) {
 		t.Errorf("%d rows, %v", rows, err)
 	}
 }
+
+// A take that comes while an order is being committed waits for it, and finds it: the
+// statement alone would look at what was there before.
+func TestQ12_ATakeWaitsForTheOrderBeforeIt(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool, _, a, _ := twoOffices(t)
+	ana := fan(t, pool, "ana")
+	order, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = order.Rollback(ctx) }()
+	for _, sql := range []string{SQLFenceOut, `INSERT INTO revocation (revocation_id, kind, subject, actor) VALUES (gen_random_uuid(), 'customer', 'ana', 'olga')`} {
+		if _, err := order.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := make(chan error, 1)
+	go func() {
+		for {
+			_, _, err := a.Hold(ctx, ana, HoldRequest{ShowtimeID: "show", Seats: []string{"A1"}})
+			if !errors.Is(err, ErrBusy) { // a lane waits a quarter of a second for a lock
+				answer <- err
+				return
+			}
+		}
+	}()
+	soon(t, "the take waits, or has come through", func() bool {
+		return len(answer) > 0 || number(t, pool, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'`) > 0
+	})
+	if err := order.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answer; !errors.Is(err, ErrRevoked) {
+		t.Errorf("%v", err)
+	}
+}
+
+// And an order waits for the takes before it: none commits after it.
+func TestQ12_AnOrderWaitsForTheTakeBeforeIt(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool, _, a, _ := twoOffices(t)
+	a.fenceWait = "30s"
+	sale, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sale.Rollback(ctx) }()
+	if err := FenceTx(ctx, sale); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Revoke(ctx, "olga", Revocation{Room: "room", Customers: []string{"ana"}, Reason: "bot"})
+		done <- err
+	}()
+	soon(t, "the order waits", func() bool {
+		if len(done) > 0 {
+			t.Fatal("the order did not wait")
+		}
+		return number(t, pool, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'`) > 0
+	})
+	if err := sale.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -32,7 +32,7 @@ var statements = map[string]string{
 	"sqlDueSessions":      sqlDueSessions,
 	"sqlSweepSessions":    sqlSweepSessions,
 	"sqlFence":            sqlFence,
-	"sqlFenceOut":         sqlFenceOut,
+	"sqlFenceOut":         SQLFenceOut,
 	"sqlCountRevoked":     sqlCountRevoked,
 	"sqlRevoke":           sqlRevoke,
 	"sqlInFuture":         sqlInFuture,

@@ -90,6 +90,32 @@ func TestQ12_ConfirmsRaceTheOrder(t *testing.T) {
 	s.audit()
 }
 
+// A callback that comes while the order is being committed waits for it.
+func TestQ12_AConfirmWaitsForTheOrderBeforeIt(t *testing.T) {
+	t.Parallel()
+	s, ctx := newShop(t), context.Background()
+	ana := s.fan("ana")
+	c := s.checkout(ana, s.hold(ana, "A1").ID)
+	order, err := s.pool.Begin(ctx)
+	must(t, err)
+	defer func() { _ = order.Rollback(ctx) }()
+	_, err = order.Exec(ctx, booking.SQLFenceOut)
+	must(t, err)
+	_, err = order.Exec(ctx, `INSERT INTO revocation (revocation_id, kind, subject, actor) VALUES (gen_random_uuid(), 'customer', 'ana', 'olga')`)
+	must(t, err)
+	s.pay(c, "paid")
+	eventually(t, "the confirm waits, or has come through", func() bool {
+		return s.read(ana, c.BookingID).State == payment.BookingConfirmed || s.number(`SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'`) > 0
+	})
+	must(t, order.Commit(ctx))
+	if b := s.awaitBooking(ana, c.BookingID, payment.BookingFailed); b.Reason != payment.ReasonRevoked {
+		t.Errorf("reason %q", b.Reason)
+	}
+	s.awaitRefunds()
+	s.balance()
+}
+
 func TestQ12_CheckoutIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -103,6 +129,16 @@ func TestQ12_CheckoutIsRefused(t *testing.T) {
 	if n := s.number(`SELECT count(*) FROM payment`); n != 0 {
 		t.Errorf("%d payments", n)
 	}
+	// Nor is a payment that comes for it taken, though nobody has released the hold yet.
+	cy := s.fan("cy")
+	paid := s.checkout(cy, s.hold(cy, "C1").ID)
+	s.exec(`INSERT INTO revocation (revocation_id, kind, subject, actor) VALUES (gen_random_uuid(), 'customer', 'cy', 'olga')`)
+	s.pay(paid, "paid")
+	if b := s.awaitBooking(cy, paid.BookingID, payment.BookingFailed); b.Reason != payment.ReasonRevoked {
+		t.Errorf("reason %q", b.Reason)
+	}
+	s.awaitRefunds()
+	s.balance()
 	// What was bought before stays bought.
 	ben := s.fan("ben")
 	c := s.checkout(ben, s.hold(ben, "B1").ID)
