@@ -135,3 +135,55 @@ func TestAnInvitesQuotaHoldsInARace(t *testing.T) {
 		t.Errorf("%d have a place of 20, %d joins went through, %d did not", v.Waiting, in.Load(), out.Load())
 	}
 }
+
+// Invited and other fans at once, two edges calling: never more inside than the cap
+// allows, and nobody who came by himself is called while an invited fan waits.
+func TestInvitedFansAreInsideTheSameCap(t *testing.T) {
+	t.Parallel()
+	rdb := ownRedis(t)
+	lines := []*Line{newLine(t, rdb), newLine(t, rdb)}
+	room := openRoom(t, lines[0], 0, 3)
+	_, link := NewInvite(testSecret, room, 12, time.Now().Add(time.Hour))
+	var tokens []Token
+	for i := range 12 {
+		tokens = append(tokens, join(t, lines[0], room, fmt.Sprint("fan-", i)).Token)
+	}
+	for i := range 12 {
+		v, err := joinBy(t, lines[1], room, fmt.Sprint("vip-", i), link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, v.Token)
+	}
+	set(t, lines[0], room, func(s *Settings) { s.RatePerMinute = 60_000 })
+	run(t, room, lines...)
+	keys := lines[0].own(room).keys
+	var order []int
+	admitted := map[int]bool{}
+	eventually(t, 60*time.Second, "all are admitted", func() bool {
+		for i, token := range tokens {
+			if admitted[i] {
+				continue
+			}
+			a, err := lines[i%2].Claim(t.Context(), room, token)
+			if n := rdb.ZCard(t.Context(), keys[kInside]).Val(); n > 3 {
+				t.Fatalf("%d inside with a cap of 3", n)
+			}
+			if err != nil {
+				continue
+			}
+			admitted[i], order = true, append(order, i)
+			// The visit ends: its slot is the next one's.
+			if err := lines[0].PutReport(t.Context(), room, Report{At: time.Unix(1, 0), Ended: []SlotRef{{PlaceID: a.PlaceID, JTI: a.JTI}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return len(order) == len(tokens)
+	})
+	// Several are called at once, so a later one may claim first: within the cap of 3.
+	for at, i := range order {
+		if i < 12 && at < 12-3 {
+			t.Errorf("a fan without an invite was number %d to come in: %v", at+1, order)
+		}
+	}
+}
