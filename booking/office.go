@@ -83,6 +83,7 @@ type Office struct {
 	maps    *mapCache
 	visits  *sessionCache
 	left    *leftCounter
+	delays  holdDelays
 	revoked *revokedCache
 	// fenceWait is how long an order waits for those who sell, as Postgres reads it.
 	fenceWait string
@@ -115,7 +116,7 @@ func New(pool *pgxpool.Pool, o Options) (*Office, error) {
 // Rooms reads and changes the waiting rooms of the office's database.
 func (o *Office) Rooms() *Rooms { return NewRooms(o.pool) }
 
-// Run works the lanes, the sweeper, revocations and the count of what is left until ctx ends;
+// Run works the lanes, the sweeper, revocations and the counts of the report until ctx ends;
 // it returns nil then.
 func (o *Office) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -127,6 +128,7 @@ func (o *Office) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return o.maps.evictLoop(ctx) })
 	g.Go(func() error { return o.countLeftLoop(ctx) })
+	g.Go(func() error { return o.holdDelayLoop(ctx) })
 	g.Go(func() error { return o.revokedLoop(ctx) })
 	return g.Wait()
 }

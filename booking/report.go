@@ -23,6 +23,9 @@ type SlotRef struct {
 type LaneReport struct {
 	QueueWait, Batch time.Duration
 	Depth, Shed      int
+	// HoldDelay is the median time from a visit's beginning to its first hold, in this
+	// room and lately; 0: nobody has held anything.
+	HoldDelay time.Duration
 }
 
 // RoomReport is what the line is told of one room.
@@ -98,6 +101,7 @@ func (o *Office) Reports(ctx context.Context) ([]RoomReport, error) {
 			Room: r, At: at.UTC(), Seq: at.UnixMicro(), Lanes: lanes,
 			Total: left[r.ID].total, Available: left[r.ID].available, SoldOut: left[r.ID].soldOut,
 		}
+		reports[i].Lanes.HoldDelay = o.delays.of(r.ID)
 		byRoom[r.ID] = &reports[i]
 	}
 	if err := o.reportSessions(ctx, byRoom); err != nil {

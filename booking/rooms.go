@@ -20,6 +20,9 @@ const (
 // ErrUnknownRoom says that no room bears the id.
 var ErrUnknownRoom = errors.New("booking: unknown room")
 
+// ErrUnknownValve says that a valve is neither fixed nor adaptive.
+var ErrUnknownValve = errors.New("booking: unknown valve")
+
 // Room is one waiting room as the operator sees it.
 type Room struct {
 	ID, Title     string
@@ -42,6 +45,7 @@ type RoomChange struct {
 	State         *string
 	RatePerMinute *int
 	Cap           *int
+	Valve         *string    // fixed, adaptive
 	GathersAt     *time.Time // the zero time takes it away
 	OpensAt       *time.Time // the zero time takes it away
 	PublicValue   *string    // of the draw; only before the drawing
@@ -161,11 +165,11 @@ func (rs *Rooms) Change(ctx context.Context, actor, id string, c RoomChange) (Ro
 
 func saveRoom(ctx context.Context, tx pgx.Tx, actor string, before Room, after *Room) error {
 	err := tx.QueryRow(ctx, `
-		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4, gathers_at = $5, opens_at = $6, draw_public_value = $7,
+		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4, gathers_at = $5, opens_at = $6, draw_public_value = $7, valve = $8,
 		       version = GREATEST(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = clock_timestamp()
 		 WHERE room_id = $1
 		RETURNING version, updated_at`, after.ID, after.State, after.RatePerMinute, after.Cap,
-		orNull(after.GathersAt), orNull(after.OpensAt), after.Draw.PublicValue).
+		orNull(after.GathersAt), orNull(after.OpensAt), after.Draw.PublicValue, after.Valve).
 		Scan(&after.Version, &after.UpdatedAt)
 	if err != nil {
 		return err
@@ -191,7 +195,7 @@ func orNull(t time.Time) *time.Time {
 
 // audited is the room as the audit log tells it; never its seed.
 func (r Room) audited() map[string]any {
-	m := map[string]any{"state": r.State, "ratePerMinute": r.RatePerMinute, "cap": r.Cap, "version": r.Version}
+	m := map[string]any{"state": r.State, "ratePerMinute": r.RatePerMinute, "cap": r.Cap, "valve": r.Valve, "version": r.Version}
 	for name, t := range map[string]time.Time{"gathersAt": r.GathersAt, "opensAt": r.OpensAt, "drawnAt": r.Draw.At} {
 		if !t.IsZero() {
 			m[name] = t
@@ -225,6 +229,12 @@ func (c RoomChange) apply(r Room) (Room, error) {
 			return r, err
 		}
 		r.Cap = *c.Cap
+	}
+	if c.Valve != nil {
+		if *c.Valve != "fixed" && *c.Valve != "adaptive" {
+			return r, fmt.Errorf("%w: %q", ErrUnknownValve, *c.Valve)
+		}
+		r.Valve = *c.Valve
 	}
 	if c.PublicValue != nil {
 		v, err := publicValue(*c.PublicValue)

@@ -50,6 +50,7 @@ var statements = map[string]string{
 	"sqlEndRevoked":       sqlEndRevoked,
 	"sqlReportRooms":      sqlReportRooms,
 	"sqlReportSessions":   sqlReportSessions,
+	"sqlHoldDelay":        sqlHoldDelay,
 	"sqlReportLeft":       sqlReportLeft,
 	"sqlOpenDue":          sqlOpenDue,
 	"sqlPutDrawEntries":   sqlPutDrawEntries,

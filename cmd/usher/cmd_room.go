@@ -28,7 +28,8 @@ type roomCmd struct {
 	Close  roomCloseCmd  `cmd:"" help:"Take nobody any more."`
 	Rate   roomRateCmd   `cmd:"" help:"Most admissions a minute: usher room rate 300 cinema."`
 	Cap    roomCapCmd    `cmd:"" help:"Most fans inside at once: usher room cap 150 cinema."`
-	Status roomStatusCmd `cmd:"" help:"Show one room, or all."`
+	Valve  roomValveCmd  `cmd:"" help:"Whether rate and cap are fixed, or the most an adaptive valve may open to: usher room valve cinema adaptive."`
+	Status roomStatusCmd `cmd:"" help:"Show one room with its line, or all."`
 
 	Revoke      roomRevokeCmd      `cmd:"" help:"Refuse fans, places, passes, or everybody admitted before an instant."`
 	Revocations roomRevocationsCmd `cmd:"" help:"List who was revoked, by whom and why."`
@@ -72,6 +73,11 @@ type (
 	roomCapCmd  struct{ tuneArgs }
 )
 
+type roomValveCmd struct {
+	roomArg
+	Mode string `arg:"" enum:"fixed,adaptive" help:"fixed or adaptive."`
+}
+
 type roomStatusCmd struct {
 	Room string `arg:"" optional:"" help:"The room's id; all rooms without one."`
 }
@@ -93,6 +99,11 @@ type roomDoc struct {
 	RatePerMinute, Cap       int
 	Version                  int64
 	Pushed                   *bool // of a change only
+	Line                     *struct{ Waiting, Called, StandingBy, Inside int }
+	Valve                    struct {
+		Mode, Reason string
+		Rate, Cap    *int // in force; absent when Redis does not answer
+	}
 }
 
 func (c *roomCmd) one(w *world, method, path string, body any) error {
@@ -124,8 +135,25 @@ func printRooms(out io.Writer, rooms []roomDoc) error {
 			r.Room, r.State, r.Mode, r.RatePerMinute, r.Cap, r.Version); err != nil {
 			return err
 		}
+		if err := printLine(out, r); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// printLine tells what the line says, when it was asked and Redis answered.
+func printLine(out io.Writer, r roomDoc) error {
+	if r.Line == nil {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "  line: %d waiting, %d called (%d standing by), %d inside\n",
+		r.Line.Waiting, r.Line.Called, r.Line.StandingBy, r.Line.Inside); err != nil || r.Valve.Rate == nil || r.Valve.Cap == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "  valve: %s, now %d of %d a minute, %d of %d inside (%s)\n",
+		r.Valve.Mode, *r.Valve.Rate, r.RatePerMinute, *r.Valve.Cap, r.Cap, r.Valve.Reason)
+	return err
 }
 
 // call speaks to the admin listener; a problem answer becomes the error.
@@ -197,6 +225,10 @@ func (c roomOpenCmd) Run(w *world, p *roomCmd) error   { return p.verb(w, c.Room
 func (c roomPauseCmd) Run(w *world, p *roomCmd) error  { return p.verb(w, c.Room, "pause") }
 func (c roomResumeCmd) Run(w *world, p *roomCmd) error { return p.verb(w, c.Room, "resume") }
 func (c roomCloseCmd) Run(w *world, p *roomCmd) error  { return p.verb(w, c.Room, "close") }
+func (c roomValveCmd) Run(w *world, p *roomCmd) error {
+	return p.one(w, http.MethodPatch, "/v1/admin/rooms/"+url.PathEscape(c.Room), map[string]string{"valve": c.Mode})
+}
+
 func (c roomRateCmd) Run(w *world, p *roomCmd) error   { return p.tune(w, "ratePerMinute", c.tuneArgs) }
 func (c roomCapCmd) Run(w *world, p *roomCmd) error    { return p.tune(w, "cap", c.tuneArgs) }
 func (c roomStatusCmd) Run(w *world, p *roomCmd) error { return p.status(w, c.Room) }

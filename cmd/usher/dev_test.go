@@ -116,6 +116,9 @@ func TestDevOperator(t *testing.T) {
 		{"rate 77 cinema", "77 a minute"},
 		{"cap cinema 11", "at most 11"},
 		{"status cinema", "77 a minute, at most 11"},
+		{"status cinema", "valve: fixed, now 77 of 77 a minute, 11 of 11 inside (fixed)"},
+		{"valve cinema adaptive", "77 a minute"},
+		{"status cinema", "valve: adaptive, now"},
 	} {
 		if out := mustUsher(t, env, append([]string{"room"}, strings.Fields(step.args)...)...); !strings.Contains(out, step.want) {
 			t.Errorf("room %s: %s", step.args, out)
@@ -126,6 +129,7 @@ func TestDevOperator(t *testing.T) {
 		{"resume cinema --token=x", "token"},
 		{"cap -5 cinema", ""},
 		{"rate many cinema", "number"},
+		{"valve cinema sometimes", "fixed"},
 	} {
 		if out, code := usher(t, env, append([]string{"room"}, strings.Fields(step.args)...)...); code == 0 || !strings.Contains(out, step.want) {
 			t.Errorf("room %s: exit %d, %s", step.args, code, out)

@@ -96,23 +96,24 @@ const actorKey = "usher.actor"
 const adminTimeout = 5 * time.Second
 
 type adminRoomDoc struct {
-	Room          string  `json:"room"`
-	Title         string  `json:"title"`
-	Mode          string  `json:"mode"`
-	State         string  `json:"state"`
-	Valve         string  `json:"valve"`
-	RatePerMinute int     `json:"ratePerMinute"`
-	Cap           int     `json:"cap"`
-	OpensAt       *string `json:"opensAt"`
-	Run           int     `json:"run"`
-	Version       int64   `json:"version"`
-	UpdatedAt     string  `json:"updatedAt"`
+	Room          string   `json:"room"`
+	Title         string   `json:"title"`
+	Mode          string   `json:"mode"`
+	State         string   `json:"state"`
+	Valve         valveDoc `json:"valve"`
+	Line          *lineDoc `json:"line,omitempty"` // absent when Redis does not answer, and in lists
+	RatePerMinute int      `json:"ratePerMinute"`
+	Cap           int      `json:"cap"`
+	OpensAt       *string  `json:"opensAt"`
+	Run           int      `json:"run"`
+	Version       int64    `json:"version"`
+	UpdatedAt     string   `json:"updatedAt"`
 	scheduleDoc
 }
 
 func adminDoc(r booking.Room) adminRoomDoc {
 	return adminRoomDoc{
-		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, Valve: r.Valve, RatePerMinute: r.RatePerMinute,
+		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, Valve: valveDoc{Mode: r.Valve}, RatePerMinute: r.RatePerMinute,
 		Cap: r.Cap, Run: r.Run, Version: r.Version, UpdatedAt: stamp(r.UpdatedAt),
 		OpensAt: stampOrNull(r.OpensAt), scheduleDoc: describeSchedule(r),
 	}
@@ -141,7 +142,11 @@ func (a *App) adminRoom(c *fiber.Ctx) error {
 	if err != nil {
 		return roomProblem(err)
 	}
-	return c.JSON(adminDoc(r))
+	d := adminDoc(r)
+	if b := a.bridge.Load(); b != nil {
+		b.watch(context.Background(), &d, r)
+	}
+	return c.JSON(d)
 }
 
 func (a *App) adminVerb(c *fiber.Ctx) error {
@@ -183,6 +188,8 @@ func roomProblem(err error) error {
 	switch {
 	case errors.Is(err, booking.ErrUnknownRoom):
 		return probUnknownRoom
+	case errors.Is(err, booking.ErrUnknownValve):
+		return probValve.With("field", "valve")
 	case errors.As(err, &transition):
 		return probTransition.Detailf("%s", strings.TrimSpace(fmt.Sprintf("It is %s and cannot become %s. %s", transition.From, transition.To, transition.Why))).
 			With("from", transition.From).With("to", transition.To)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -97,15 +98,17 @@ func (a *App) bridgeLine() queue.Options {
 }
 
 func (b *bridge) run(ctx context.Context) error {
-	tick := time.NewTicker(b.every)
-	defer tick.Stop()
 	b.runOnce(ctx)
 	close(b.first)
 	for ; ; b.runOnce(ctx) {
+		// Jittered: of two processes in step the line would hear only the one that reads
+		// later, and of the other's lanes nothing.
+		pause := time.NewTimer(time.Duration(float64(b.every) * (0.85 + 0.3*mathrand.Float64())))
 		select {
 		case <-ctx.Done():
+			pause.Stop()
 			return nil
-		case <-tick.C:
+		case <-pause.C:
 		}
 	}
 }
@@ -181,7 +184,7 @@ func (b *bridge) settings(r booking.Room) queue.Settings {
 	return queue.Settings{
 		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, RatePerMinute: r.RatePerMinute, Cap: r.Cap,
 		OpensAt: r.OpensAt, GathersAt: r.GathersAt, Timezone: r.Timezone, Run: r.Run, Version: r.Version, BookingURL: b.bookingURL,
-		Draw: drawSettings(r), Guard: true,
+		Draw: drawSettings(r), Guard: true, Valve: r.Valve,
 	}
 }
 
@@ -189,7 +192,7 @@ func reportOf(r booking.RoomReport) queue.Report {
 	return queue.Report{
 		At: r.At, Seq: r.Seq, Available: r.Available, Total: r.Total, SoldOut: r.SoldOut,
 		Living: slotsOf(r.Living), Ended: slotsOf(r.Ended), Revoked: slotsOf(r.Revoked),
-		Lanes: queue.LaneReport{QueueWait: r.Lanes.QueueWait, Batch: r.Lanes.Batch, Depth: r.Lanes.Depth, Shed: r.Lanes.Shed},
+		Lanes: queue.LaneReport{QueueWait: r.Lanes.QueueWait, Batch: r.Lanes.Batch, Depth: r.Lanes.Depth, Shed: r.Lanes.Shed, HoldDelay: r.Lanes.HoldDelay},
 	}
 }
 
