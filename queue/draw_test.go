@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -155,7 +156,7 @@ func TestQ18_EveryNumberFollowsFromWhatIsPublished(t *testing.T) {
 	if v := status(t, b, d.Room, tokens[17]); v.Position != 0 || v.Token != tokens[17] || v.PollAfter < 15*time.Second {
 		t.Errorf("before the draw a place is told %+v", v)
 	}
-	if _, err := a.Drawn(t.Context(), d.Room); err != ErrNotDrawn {
+	if _, err := a.Drawn(t.Context(), d.Room); !errors.Is(err, ErrNotDrawn) {
 		t.Errorf("drawn while it gathers: %v", err)
 	}
 	d.draw(t)

@@ -41,6 +41,8 @@ func drawOf(fans int) *aDraw {
 	}}
 }
 
+func (d *aDraw) text(key string) string { s, _ := d.doc[key].(string); return s }
+
 func (d *aDraw) serve(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -107,13 +109,13 @@ func TestQ18_VerifyDraw(t *testing.T) {
 		return "1" + s[1:]
 	}
 	for name, falsify := range map[string]func(d *aDraw){
-		"seed":          func(d *aDraw) { d.doc["seed"] = flip(d.doc["seed"].(string)) },
-		"commitment":    func(d *aDraw) { d.doc["commitment"] = flip(d.doc["commitment"].(string)) },
+		"seed":          func(d *aDraw) { d.doc["seed"] = flip(d.text("seed")) },
+		"commitment":    func(d *aDraw) { d.doc["commitment"] = flip(d.text("commitment")) },
 		"run":           func(d *aDraw) { d.doc["run"] = 3 },
 		"room":          func(d *aDraw) { d.doc["room"] = "arenb" },
 		"public value":  func(d *aDraw) { d.doc["publicValue"] = "7 21 36" },
-		"digest":        func(d *aDraw) { d.doc["entriesDigest"] = flip(d.doc["entriesDigest"].(string)) },
-		"order key":     func(d *aDraw) { d.doc["orderKey"] = flip(d.doc["orderKey"].(string)) },
+		"digest":        func(d *aDraw) { d.doc["entriesDigest"] = flip(d.text("entriesDigest")) },
+		"order key":     func(d *aDraw) { d.doc["orderKey"] = flip(d.text("orderKey")) },
 		"an entry":      func(d *aDraw) { d.list = d.list[:33*500] + flip(d.list[33*500:]) },
 		"two exchanged": func(d *aDraw) { d.list = d.list[33:66] + d.list[:33] + d.list[66:] },
 		"one missing":   func(d *aDraw) { d.list = d.list[33:] },

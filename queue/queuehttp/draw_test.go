@@ -76,7 +76,7 @@ func (d *drawnRoom) crowd(t *testing.T, fans int) (last queue.View) {
 
 func fetch(t *testing.T, url string) (int, http.Header, string) {
 	t.Helper()
-	res, err := http.Get(url) //nolint:gosec,noctx // of this test's own server
+	res, err := http.Get(url) //nolint:noctx // of this test's own server
 	if err != nil {
 		t.Fatal(err)
 	}
