@@ -59,7 +59,7 @@
 // asks later finds the place expired, joins again, and has the place of before.
 // Leaving the line does not free a slot either.
 //
-// Modes: fifo; reject takes no new places and admits nobody; passthrough has no
+// Modes: fifo; draw, below; reject takes no new places and admits nobody; passthrough has no
 // line: a join is called at once, its claim admits at once, cap, rate and reports
 // ignored, and whoever waited before is let in as they claim. A room in any state
 // but closed and scheduled takes places, so that no program stands ahead of those who
@@ -92,6 +92,37 @@
 // brings one moves ahead; one place of the quota goes to a member once, so that leaving
 // and coming back by it costs no second. The count is in Redis alone: losing Redis
 // begins it anew. Where there is no line (passthrough) an invite is not counted.
+//
+// # The draw
+//
+// A room of mode draw gathers first: places have no number, and when one joins makes no
+// difference. At the opening the order is drawn, usher-draw-1:
+//
+//	commitment = SHA-256("usher-draw-1\n" room "\n" run "\n" hex(seed) "\n")
+//	digest     = SHA-256(list), the list being hex(place) "\n" for each, by arrival
+//	key        = HMAC-SHA256(seed, digest ‖ public value)
+//	score      = the first 50 bits of HMAC-SHA256(key, place); equal ones by the place
+//
+// The seed is 32 random bytes of the room's row. The commitment is published as soon as
+// the room is known; the seed reaches Redis when the drawing begins (PutSettings refuses
+// it before) and the public when it is done. So fans cannot aim at a number: they do not
+// know the seed, and a single other entry changes every number. The operator cannot
+// exchange the seed, but knows it: whoever knows it and adds entries in the last moment
+// could try some and keep the best. Against that helps a public value that nobody knows
+// while there is time to try, as a lottery's number of that evening, announced before the
+// draw. Everything but the public value is text or 32 bytes, so that sha256sum and
+// openssl check a draw as well as this package's functions (draw.go).
+//
+// Any edge draws, in steps of bounded length (lua/draw.lua): it reads who gathered, up to
+// the cut, the highest score at the first step; digests the list; and writes each place's
+// score. Steps start from a cursor and are compared with it, so edges may work at once
+// and stop anywhere. A drawn score lies below every time of arrival: who joins during the
+// drawing or later is behind all drawn, in order. Who left is in the list and not in line.
+// Postgres keeps result and list, and opens the room; a Redis that lost them gets them
+// back, and calls nobody before. The watermark falls to zero at the draw, in Redis and on
+// each edge: it compares scores, and those called later have lower ones than before.
+// Tokens of the gathering serve on: their score of arrival, at or below the cut, is
+// translated by memory (board.current), and the next poll gets a token with the drawn one.
 //
 // # Polls
 //

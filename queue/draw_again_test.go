@@ -59,7 +59,7 @@ func TestWhoLeavesDuringTheDrawingIsNotDrawn(t *testing.T) {
 	d.draw(t)
 	stepOf := func(args ...any) string {
 		t.Helper()
-		reply, err := l.runList(t.Context(), drawScript, l.own(d.Room).keys, append([]any{1, collectBound, drawGone}, args...)...)
+		reply, err := l.runList(t.Context(), drawScript, l.own(d.Room).keys, append([]any{1, collectBound, drawGone, l.witness(l.own(d.Room))}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,5 +291,88 @@ func TestADrawOfNobody(t *testing.T) {
 	step(t, l, d.Room)
 	if n := l.rdb.ZCard(t.Context(), l.own(d.Room).keys[kCalled]).Val(); n != 1 {
 		t.Errorf("%d called", n)
+	}
+}
+
+// Redis is emptied in the middle of a drawing: none is begun among the few who are
+// back, and after the hold all who came back are drawn once more.
+func TestNoDrawIsMadeAmongTheFewWhoAreBack(t *testing.T) {
+	t.Parallel()
+	rdb := ownRedis(t)
+	l := newLine(t, rdb)
+	d := gatheringRoom(t, l)
+	tokens := crowd(t, l, d.Room, 600)
+	refresh(t, l, d.Room)
+	d.draw(t)
+	refresh(t, l, d.Room)
+	for range 4 { // begun, collected, half drawn
+		if _, err := l.runList(t.Context(), drawScript, l.own(d.Room).keys, 1, collectBound, drawGone, l.witness(l.own(d.Room)), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rdb.FlushAll(t.Context())
+	d.ship(t)
+	for i := range 10 {
+		if v := status(t, l, d.Room, tokens[i]); v.Status != Waiting || v.Position != 0 {
+			t.Errorf("fan %d is told %+v", i, v)
+		}
+	}
+	if err := l.drawOn(t.Context(), l.own(d.Room)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Drawn(t.Context(), d.Room); !errors.Is(err, ErrNotDrawn) {
+		t.Fatalf("drawn among ten of 600: %v", err)
+	}
+	for _, tok := range tokens {
+		if v := status(t, l, d.Room, tok); v.Status != Waiting {
+			t.Fatalf("after the loss: %s", v.Status)
+		}
+	}
+	rdb.HDel(t.Context(), l.own(d.Room).keys[kState], "hold") // the recovery's end is tested where it is made
+	d.drawOn(t, l)
+	if res := d.finish(t); len(res.Entries) != 600*entryBytes {
+		t.Errorf("%d of 600 took part", len(res.Entries)/entryBytes)
+	}
+}
+
+// Redis is emptied after the draw: whoever shows a token, even of the gathering, stands
+// where they were drawn, and what was published is published again.
+func TestQ15_ADrawnLineComesBack(t *testing.T) {
+	t.Parallel()
+	rdb := ownRedis(t)
+	l := newLine(t, rdb)
+	d := gatheringRoom(t, l)
+	tokens := crowd(t, l, d.Room, 300)
+	d.draw(t)
+	d.drawOn(t, l)
+	res := d.finish(t)
+	late := join(t, l, d.Room, "late")
+	refresh(t, l, d.Room)
+	for i := range 100 { // a third have their drawn token
+		tokens[i] = status(t, l, d.Room, tokens[i]).Token
+	}
+	keys := l.own(d.Room).keys
+	drawn, err := rdb.ZRangeWithScores(t.Context(), keys[kWait], 0, -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb.FlushAll(t.Context())
+	d.ship(t)
+	refresh(t, l, d.Room)
+	for _, tok := range append(slices.Clone(tokens), late.Token) {
+		if v := status(t, l, d.Room, tok); v.Status != Waiting {
+			t.Fatalf("after the loss: %+v", v)
+		}
+	}
+	if err := l.PutEntries(t.Context(), d.Room, res); err != nil {
+		t.Fatal(err)
+	}
+	d.drawOn(t, l)
+	back, err := rdb.ZRangeWithScores(t.Context(), keys[kWait], 0, -1).Result()
+	if err != nil || !slices.Equal(back, drawn) {
+		t.Errorf("%d came back of %d, or in another order, %v", len(back), len(drawn), err)
+	}
+	if list := publishedList(t, l, d.Room); strings.Count(list, "\n") != 300 {
+		t.Errorf("the list has %d lines", strings.Count(list, "\n"))
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	collectBound = 1000        // places that one step reads
-	scoreBound   = 500         // places that one step gives their number
+	scoreBound   = 250         // places that one step gives their number
 	drawGone     = 2000        // former places kept through a drawing, as many as boards ship
 	drawBudget   = time.Second // of one room in one turn; the next turn goes on
 	entriesPiece = 1 << 20     // bytes of the list in one command
@@ -35,7 +35,7 @@ func (l *Line) drawOn(ctx context.Context, r *room) error {
 	work := drawWork{l: l, r: r, b: b}
 	args := []any{""}
 	for start := time.Now(); time.Since(start) < drawBudget; {
-		reply, err := l.runList(ctx, drawScript, r.keys, append([]any{b.view.Run, collectBound, drawGone}, args...)...)
+		reply, err := l.runList(ctx, drawScript, r.keys, append([]any{b.view.Run, collectBound, drawGone, l.witness(r)}, args...)...)
 		if err != nil {
 			return err
 		}

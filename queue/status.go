@@ -60,7 +60,8 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 		st.rank = min(st.rank, shown-1)
 	}
 	v := l.view(b, p, st)
-	if v.Token = t; st.score != shownScore && st.score != 0 {
+	// … but not while it is drawn: a drawing that a loss spoils is made again, with other scores.
+	if v.Token = t; st.score != shownScore && st.score != 0 && !v.Undrawn {
 		p.score = st.score // the place moved, or was drawn; so that its token tells the new score
 		v.Token = l.sign(p)
 	}
