@@ -262,16 +262,84 @@ func TestALostDrawIsPutBack(t *testing.T) {
 // A room that called fans before it became a draw takes them into it.
 func TestFansCalledBeforeTakePart(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, dial(t, ""))
+	rdb := dial(t, "")
+	l := newLine(t, rdb)
 	d := gatheringRoom(t, l)
 	d.change(t, func(s *Settings) { s.Mode, s.State = "fifo", "open" })
-	crowd(t, l, d.Room, 40)
+	tokens := crowd(t, l, d.Room, 40)
 	step(t, l, d.Room)
+	other := newLine(t, rdb)
+	refresh(t, other, d.Room)
+	if other.own(d.Room).mark.Load() < drawnScores {
+		t.Fatal("nobody was called")
+	}
 	d.change(t, func(s *Settings) { s.Mode, s.State = "draw", "gathering" })
 	d.draw(t)
 	d.drawOn(t, l)
 	if res := d.finish(t); len(res.Entries) != 40*entryBytes {
 		t.Errorf("%d of 40 took part", len(res.Entries)/entryBytes)
+	}
+	// The watermark of before lies above every drawn place: kept, each poll would ask Redis.
+	for _, edge := range []*Line{l, other} {
+		b := refresh(t, edge, d.Room)
+		for _, tok := range tokens {
+			if p, _ := edge.verify(d.Room, tok); !b.knows(b.current(p), edge.own(d.Room).mark.Load()) {
+				t.Fatalf("watermark %d: memory does not answer for a drawn place", edge.own(d.Room).mark.Load())
+			}
+		}
+	}
+}
+
+// A step that comes late, or twice, finds the cursor elsewhere and does nothing.
+func TestAStepOfADrawingCountsAtItsCursorOnly(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	d := gatheringRoom(t, l)
+	crowd(t, l, d.Room, 600)
+	d.draw(t)
+	r := l.own(d.Room)
+	b := refresh(t, l, d.Room)
+	work := drawWork{l: l, r: r, b: b}
+	send := func(args ...any) []any {
+		t.Helper()
+		reply, err := l.runList(t.Context(), drawScript, r.keys, append([]any{1, collectBound, drawGone, l.witness(r)}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	reply := send("")
+	for text(reply, 0) == "collect" {
+		reply = send("")
+	}
+	args, err := work.digest(t.Context(), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply = send(args...)
+	if again := send("digest", strings.Repeat("0", 64)); text(again, 4) != text(reply, 4) {
+		t.Errorf("a second digest counts: %v", again)
+	}
+	args, err = work.scores(t.Context(), 0, 600, text(reply, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if reply = send(args...); number(reply, 1) != scoreBound {
+			t.Fatalf("the cursor stands at %d", number(reply, 1))
+		}
+	}
+	d.drawOn(t, l)
+	res := d.finish(t)
+	want := NewDrawer(d.seed(), res.Digest, d.Draw.PublicValue).Rank(res.Entries)
+	got, err := l.rdb.ZRangeWithScores(t.Context(), r.keys[kWait], 0, -1).Result()
+	if err != nil || len(got) != len(want) {
+		t.Fatal(len(got), err)
+	}
+	for i, z := range got {
+		if z.Member != string(want[i].Place[:]) || int64(z.Score) != want[i].Score {
+			t.Fatalf("rank %d is %x", i+1, z.Member)
+		}
 	}
 }
 
