@@ -44,7 +44,8 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		invite.ID, invite.Quota, keptGone,
 	}
 	var charge limits.Charge
-	if fan.Toll != nil {
+	// An invite's places are counted: they are charged no other toll.
+	if fan.Toll != nil && (fan.Invite == "" || b.view.Mode == "passthrough") {
 		charge = fan.Toll.For(name, p.id())
 		keys, args = slices.Concat(keys, charge.Keys), append(args, charge.Blob)
 	}

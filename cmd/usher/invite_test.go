@@ -21,7 +21,7 @@ func TestInvitesOverTheAdminAPI(t *testing.T) {
 	out := mustUsher(t, env, "room", admin, "invite", "cinema", "--quota=2", "--expires=1h")
 	url, _, _ := strings.Cut(out, "\n")
 	before, token, ok := strings.Cut(url, "#invite=")
-	if !ok || before != c.edges[0]+"/rooms/cinema" {
+	if !ok || before != c.edges[0]+"/rooms/cinema/invite" {
 		t.Fatalf("the link is %q", url)
 	}
 	body := `{"invite":"` + token + `"}`

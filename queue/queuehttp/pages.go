@@ -55,6 +55,8 @@ func (s *Server) registerPages(r fiber.Router) {
 	r.Get("/", p.index)
 	r.Get("/rooms/:room", p.room)
 	r.Get("/rooms/:room/draw", p.draw)
+	r.Get("/rooms/:room/invite", p.invite)
+	r.Post("/rooms/:room/invite", p.own(p.takeInvite))
 	r.Post("/rooms/:room/join", p.own(p.join))
 	r.Post("/rooms/:room/enter", p.own(p.enter))
 	r.Post("/rooms/:room/leave", p.own(p.leave))

@@ -75,7 +75,7 @@ func (a *App) adminInvite(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(fiber.StatusCreated).JSON(inviteDoc{
 		InviteID: invite.ID, Room: room, Kind: inviteBypass, Quota: invite.Quota, ExpiresAt: stamp(invite.Expires),
-		Invite: token, URL: strings.TrimRight(a.urlOf("edge", a.config().Edge.PublicURL), "/") + "/rooms/" + room + "#invite=" + token,
+		Invite: token, URL: strings.TrimRight(a.urlOf("edge", a.config().Edge.PublicURL), "/") + "/rooms/" + room + "/invite#invite=" + token,
 	})
 }
 
