@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -13,44 +14,53 @@ type pace struct {
 	called    int           // invited before anybody who waits now
 	turn      time.Duration // mean length of a visit; 0 not known yet
 	noShow    float64       // share of the called who do not come, 0 to 0.5
+	ended     int           // visits that turn is the mean of
 }
 
-func paceOf(b *board) pace {
+func paceOf(b *board, reportTTL time.Duration) pace {
 	v := b.view
 	return pace{
-		open: v.State == "open" && v.Mode != "reject", rate: v.Valve.Rate, cap: v.Valve.Cap,
-		inside: v.Inside, called: v.Called, turn: b.turn, noShow: b.noShow,
+		open: v.State == "open" && v.Mode != "reject" && b.fresh(reportTTL) && !v.Recovering, rate: v.Valve.Rate, cap: v.Valve.Cap,
+		inside: v.Inside, called: v.Called, turn: b.turn, noShow: b.noShow, ended: int(v.Admitted) - v.Inside,
 	}
 }
 
-// estimate is the range of the wait at a position (from 1), the tighter of rate
-// and cap: nil while nobody is admitted, and nil when the cap decides and no visit
-// has ended yet to tell how long one lasts. The low end assumes that as many as
-// before do not come and a little luck, the high end that all come and visits take
-// longer.
+// surely is how many standard errors the range keeps from the mean on each side: with
+// what else is uncertain, nine of ten promises then hold (see the simulation).
+const surely = 2
+
+// estimate is the range of the wait until a place at a position (from 1) is called, by
+// the tighter of rate and cap: nil while nobody is admitted, and nil when the cap
+// decides and no visit has ended yet to tell how long one lasts.
+//
+// By rate: each admission takes 1/(1 - absent) places off the line. As many as the
+// rate takes in ten seconds are called ahead of it, which the low end allows for;
+// those called beyond that come first, which the high end does. By cap: slots come
+// back at cap/visit; the error of the mean of n visits is 1/√n of it, and so is that
+// of the sum of n to come, lengths being about exponential.
 func estimate(p pace, position int) *ETA {
 	if !p.open || p.rate <= 0 || p.cap <= 0 || position < 1 {
 		return nil
 	}
-	most := float64(p.called + position)
-	least := most * (1 - p.noShow)
-	byRate := func(n float64) float64 { return n * 60 / float64(p.rate) }
-	byCap := func(n float64) float64 {
-		beyond := n - float64(max(p.cap-p.inside, 0))
-		if beyond <= 0 {
-			return 0
-		}
-		return beyond * p.turn.Seconds() / float64(p.cap)
-	}
-	if p.turn == 0 && most > float64(p.cap-p.inside) {
+	ahead, perSecond, free := float64(position), float64(p.rate)/60, float64(max(p.cap-p.inside, 0))
+	ahead10 := perSecond * inviteAhead.Seconds()
+	fewest, most := ahead*(1-p.noShow), ahead*(1-0.7*p.noShow)
+	waiting := float64(p.called) * (1 - p.noShow) * (1 - p.noShow) // the silent are among the called until their window ends
+	low := 0.85*fewest/perSecond - inviteAhead.Seconds()
+	high := 1.15*(most+max(0, waiting-ahead10))/perSecond + 10
+	if p.turn == 0 && most+float64(p.called) > free {
 		return nil
 	}
-	low := 0.85 * max(byRate(least), byCap(least))
-	high := 1.15*byRate(most) + 5
-	if c := 1.4*byCap(most) + 5; c > high {
-		high = c
+	if p.turn > 0 {
+		each, n := p.turn.Seconds()/float64(p.cap), float64(min(max(p.ended, 10), 39)) // 39: what a mean that forgets 5 % is worth
+		if beyond := fewest - free; beyond > 0 {
+			low = max(low, beyond*each*max(0, 1-surely*math.Sqrt(1/n+1/beyond)))
+		}
+		if beyond := most + waiting - free; beyond > 0 {
+			high = max(high, beyond*each*(1+surely*math.Sqrt(1/n+1/beyond))+10)
+		}
 	}
-	return &ETA{Low: seconds(low), High: seconds(high)}
+	return &ETA{Low: seconds(max(low, 0)), High: seconds(high)}
 }
 
 func seconds(s float64) time.Duration {

@@ -22,6 +22,13 @@ type standing struct {
 // the board, Redis is asked once. While Redis is away the last numbers are told
 // and Room.Stale says so. Errors: ErrBadToken, ErrOldRun, ErrUnknownRoom, ErrStale.
 func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (View, error) {
+	return l.StatusSince(ctx, name, t, Shown{Position: shown})
+}
+
+// StatusSince is Status for a caller who brings back all they were shown: the low
+// end of the wait does not grow either, while rate and cap in force are the same.
+func (l *Line) StatusSince(ctx context.Context, name string, t Token, told Shown) (View, error) {
+	shown := told.Position
 	p, err := l.verify(name, t)
 	if err != nil {
 		return View{}, err
@@ -51,7 +58,7 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 		}
 	}
 	if st.score != shownScore {
-		shown = 0 // of the place as it was
+		shown, told = 0, Shown{} // of the place as it was
 	}
 	switch {
 	case st.status == Waiting && recovering:
@@ -60,6 +67,7 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 		st.rank = min(st.rank, shown-1)
 	}
 	v := l.view(b, p, st)
+	told.bound(&v)
 	// … but not while it is drawn: a drawing that a loss spoils is made again, with other scores.
 	if v.Token = t; st.score != shownScore && st.score != 0 && !v.Undrawn {
 		p.score = st.score // the place moved, or was drawn; so that its token tells the new score
@@ -156,7 +164,7 @@ func (l *Line) view(b *board, p place, st standing) View {
 		}
 		v.Position, v.Ahead = st.rank+1, max(st.rank, 0)
 		v.Waiting = max(v.Waiting, v.Position)
-		v.ETA = estimate(paceOf(b), v.Position)
+		v.ETA = estimate(paceOf(b, l.opts.ReportTTL), v.Position)
 	case Called:
 		if v.StandingBy = st.due == 0; !v.StandingBy {
 			v.CalledUntil = instant(max(st.due, b.grace))

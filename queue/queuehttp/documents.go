@@ -17,6 +17,7 @@ type placeDoc struct {
 	Waiting     int          `json:"waiting"`
 	ETA         *etaDoc      `json:"eta"` // null: not known
 	PollAfterMs int64        `json:"pollAfterMs"`
+	Shown       string       `json:"shown,omitempty"`       // bring it back as ?shown= with the next poll: numbers then never get worse by chance
 	CalledUntil string       `json:"calledUntil,omitempty"` // absent while standing by
 	StandingBy  bool         `json:"standingBy,omitempty"`
 	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite
@@ -68,6 +69,9 @@ func describePlace(v queue.View) placeDoc {
 	}
 	if v.Invited {
 		d.Line = "invited"
+	}
+	if v.Position > 0 {
+		d.Shown = v.Shown().String()
 	}
 	if v.ETA != nil {
 		d.ETA = &etaDoc{LowSeconds: int(v.ETA.Low.Seconds()), HighSeconds: int(math.Ceil(v.ETA.High.Seconds()))}

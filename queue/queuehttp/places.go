@@ -91,18 +91,18 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 	return queue.Fan{ID: newFan()}, true, nil
 }
 
-// view is the caller's place as it stands; the query parameter shown is the last
-// position shown under this token. Errors are problems: place-token-missing when
+// view is the caller's place as it stands; the query parameter shown is what the
+// answer before said under `shown`, or the last position alone, under this token. Errors are problems: place-token-missing when
 // the caller presents none (or only a broken cookie).
 func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
 	token, err := s.presented(c, room)
 	if err != nil {
 		return placeDoc{}, err
 	}
-	shown := c.QueryInt("shown", 0)
+	shown := queue.ParseShown(c.Query("shown"))
 	ctx, cancel := callContext()
 	defer cancel()
-	v, err := s.line.Status(ctx, room, token, shown)
+	v, err := s.line.StatusSince(ctx, room, token, shown)
 	if err != nil {
 		return placeDoc{}, problem(err)
 	}

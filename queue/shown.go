@@ -1,0 +1,60 @@
+package queue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Shown is what a caller was last told about a place, brought back by the caller
+// itself: nobody else remembers it, and whoever edits it deceives only themselves.
+type Shown struct {
+	Position int // 0: none
+	// Low is the low end of the wait that was told while Rate and Cap were in force; none
+	// without a Rate.
+	Low       time.Duration
+	Rate, Cap int
+}
+
+// Shown is what to bring back with the next poll.
+func (v View) Shown() Shown {
+	s := Shown{Position: v.Position}
+	if v.ETA != nil {
+		s.Low, s.Rate, s.Cap = v.ETA.Low, v.Room.Valve.Rate, v.Room.Valve.Cap
+	}
+	return s
+}
+
+func (s Shown) String() string {
+	if s.Rate == 0 {
+		return strconv.Itoa(s.Position)
+	}
+	return fmt.Sprintf("%d.%d.%d.%d", s.Position, int(s.Low.Seconds()), s.Rate, s.Cap)
+}
+
+// ParseShown reads what String wrote, or a bare position; the zero Shown for
+// anything else: a broken memory is none.
+func ParseShown(text string) Shown {
+	parts := strings.Split(text, ".")
+	var n [4]int
+	if len(parts) != 1 && len(parts) != len(n) {
+		return Shown{}
+	}
+	for i, p := range parts {
+		v, err := strconv.Atoi(p)
+		if err != nil || v < 0 || v > 1e9 {
+			return Shown{}
+		}
+		n[i] = v
+	}
+	return Shown{Position: n[0], Low: time.Duration(n[1]) * time.Second, Rate: n[2], Cap: n[3]}
+}
+
+// bound keeps the low end from growing while nobody changed the pace: estimates of
+// no-shows and visits move by chance, and a promise that gets worse by chance is none.
+func (s Shown) bound(v *View) {
+	if v.ETA != nil && s.Rate > 0 && s.Rate == v.Room.Valve.Rate && s.Cap == v.Room.Valve.Cap {
+		v.ETA.Low = min(v.ETA.Low, s.Low)
+	}
+}
