@@ -97,6 +97,8 @@ func (c *Config) checkStores(bad report) {
 	}
 	if s := c.Redis.URL.Reveal(); s != "" && !strings.HasPrefix(s, "redis://") && !strings.HasPrefix(s, "rediss://") && !strings.HasPrefix(s, "unix://") {
 		bad("redis.url", "must begin with redis://, rediss:// or unix://")
+	} else if c.Redis.Cluster && strings.HasPrefix(s, "unix://") {
+		bad("redis.cluster", "a cluster is reached by redis:// or rediss://, not by a socket")
 	}
 }
 

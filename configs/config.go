@@ -69,7 +69,11 @@ type Admin struct {
 // Redis says where the line is.
 type Redis struct {
 	URL      StoreURL `koanf:"url" file:"yes"`
-	PoolSize int      `koanf:"poolSize"`
+	PoolSize int      `koanf:"poolSize"` // connections, in a cluster to each node
+	// Cluster: url names a Redis Cluster, its further nodes as ?addr=host:port&addr=….
+	Cluster bool `koanf:"cluster"`
+	// AllowEviction starts a role beside a Redis that throws keys away when it is full.
+	AllowEviction bool `koanf:"allowEviction"`
 }
 
 // Postgres says where the truth is.

@@ -124,6 +124,41 @@
 // Tokens of the gathering serve on: their score of arrival, at or below the cut, is
 // translated by memory (board.current), and the next poll gets a token with the drawn one.
 //
+// # Losing Redis
+//
+// A failover forgets the last second, a flush everything. Neither may cost a place or
+// admit one fan too many, and nobody is elected to notice. The state keeps the number
+// of its memory (the incarnation, µs) and a beat, which every look, step and admission
+// advances. Each script is sent what its edge has seen of both, and of the scores; a
+// memory that shows less, or another one that says nothing of a loss, begins a recovery
+// in that very step, before it admits anybody. So does a token whose place this memory
+// cannot have given out. Restarted edges find the recovery in Redis. When Redis and all
+// edges restart together, only Postgres remembers: settings of the bridge (Guard) make
+// an empty memory begin in recovery, the bridge records each incarnation in the audit
+// log, and ends the recovery at once only if there was none before and nobody has ever
+// been inside. A first start waits for no more than a turn.
+//
+// In a recovery nobody is called, and nobody is admitted but who is inside. It lasts
+// until every pass of before has run out (pass life, leeway and four seconds) and a
+// report that was read after that has come, from a bridge that has told every place
+// used in the last 30 days. Living sessions become slots again, with the longest lease
+// they could have; this goes on outside a recovery too, for losses too small to notice.
+// A loss that no edge saw (the edges died with it, the bridge did not) and that took
+// only admissions shows by their sessions alone.
+//
+// A place comes back when its token is shown, by a poll, a claim or a join, then and
+// as long as the memory lasts: at its signed score, or the drawn one, if it is nowhere,
+// was not left, and not served since (5 s are allowed between the clocks of Redis and
+// Postgres). Called fans are called again, by score. Newcomers get scores above the
+// loss, so behind all who come back. Fans see their last number meanwhile; 0 is told
+// when there is none. What Redis alone knew is forgotten: a place that was left or moved
+// comes back if its old token is shown, a missed call is forgiven again, an invitation
+// starts anew. After a loss each fan's first poll at an edge asks Redis once. The rate
+// starts afresh: the hold is longer than any spacing that could matter.
+//
+// A client of a Redis Cluster sends a script again when a node does not answer; that
+// and lost replies are why every script may run twice.
+//
 // # Polls
 //
 // A board is one reading of a room, immutable, read each second. A poll checks its

@@ -40,7 +40,7 @@ func dial(t testing.TB, url string) *redis.Client {
 // ownRedis is for tests that run a Line's loops, which serve every room they find.
 func ownRedis(t testing.TB) *redis.Client { return dial(t, devstacktest.OwnRedis(t).URL) }
 
-func newLine(t testing.TB, rdb *redis.Client, change ...func(*Options)) *Line {
+func newLine(t testing.TB, rdb redis.UniversalClient, change ...func(*Options)) *Line {
 	t.Helper()
 	o := Options{PlaceSecrets: [][]byte{testSecret}, ReportTTL: time.Minute} // a slow machine is no stale report
 	for _, f := range change {

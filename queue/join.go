@@ -68,6 +68,9 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		return View{}, &NotOpenYetError{OpensAt: instant(number(reply, 1))}
 	case "waiting", "called", "admitted":
 		p.score, p.run = number(reply, 1), int(number(reply, 4))
+		if old, ok := former.(int64); ok && p.score == 0 {
+			p.score = old // inside by booking's word: Redis does not know the place
+		}
 		r.saw(p.score)
 		if code != string(Waiting) {
 			r.passed(p.score)

@@ -20,8 +20,10 @@ type model struct {
 	called   map[string]bool
 	standby  map[string]bool
 	inside   map[string]bool
-	missed   map[string]bool // may have their place back: a missed call or an unused pass
-	restored map[string]bool // have had it back
+	missed   map[string]bool      // may have their place back: a missed call or an unused pass
+	restored map[string]bool      // have had it back
+	served   map[string]time.Time // whose visit is over, and when it began; until they join anew
+	retold   map[string]bool      // inside by booking's word, as Redis had forgotten them
 }
 
 func (m *model) enqueue(fan string, score int64) {
@@ -69,6 +71,10 @@ func (x *machine) join(rt *rapid.T) {
 	}
 	switch {
 	case before != Expired:
+		if x.m.retold[fan] {
+			v.Token = x.tokens[fan] // Redis knows the visit, not the place
+			p.score = x.m.score[fan]
+		}
 		if v.Status != before || v.Created || p.score != x.m.score[fan] {
 			rt.Fatalf("%s was %s at %d, joined again: %s at %d", fan, before, x.m.score[fan], v.Status, p.score)
 		}
@@ -86,6 +92,7 @@ func (x *machine) join(rt *rapid.T) {
 			}
 		}
 		delete(x.m.restored, fan)
+		delete(x.m.served, fan)
 		x.m.enqueue(fan, p.score)
 	}
 	if v.Status == Waiting && v.Position != slices.Index(x.m.wait, fan)+1 {
@@ -202,8 +209,88 @@ func (x *machine) release(rt *rapid.T) {
 	}
 	if x.m.inside[fan] {
 		delete(x.m.restored, fan)
+		x.visited(fan, p.score)
 	}
 	delete(x.m.inside, fan)
+}
+
+// visited: the visit that came of the place is over. The line allows 5 s between the
+// clocks, which in this test would reach into the fan's next place.
+func (x *machine) visited(fan string, score int64) {
+	x.m.served[fan] = instant(score).Add(-5 * time.Second)
+	delete(x.m.retold, fan)
+}
+
+// forget empties Redis of the room and lives through the recovery. Everybody who holds
+// a token shows it, in any order.
+func (x *machine) forget(rt *rapid.T) {
+	ctx, r := x.t.Context(), x.l.own(x.room)
+	living, served := []SlotRef{}, []Served{}
+	for m, s := range slotsOf(x.t, x.l, x.room) {
+		living = append(living, SlotRef{PlaceID: fmt.Sprintf("%x", m), JTI: s.jti})
+	}
+	for fan, began := range x.m.served {
+		p, _ := x.l.identify(x.room, Fan{ID: fan})
+		served = append(served, Served{PlaceID: p.id(), Began: began})
+	}
+	must := func(err error) {
+		if err != nil {
+			rt.Fatal(err)
+		}
+	}
+	must(x.l.rdb.Del(ctx, r.keys...).Err())
+	must(x.l.PutSettings(ctx, Settings{
+		Room: x.room, Title: "Hall", Mode: "fifo", State: "open", RatePerMinute: 1_000_000, Cap: x.m.slots, Run: 1, Version: 1,
+	}))
+	b := refresh(x.t, x.l, x.room)
+	if !b.view.Recovering {
+		rt.Fatal("nobody noticed that everything was forgotten")
+	}
+	must(x.l.PutReport(ctx, x.room, Report{At: time.Unix(1, 0), Living: living}))
+	must(x.l.PutServed(ctx, x.room, served))
+	var back []string
+	for fan := range x.tokens {
+		if _, over := x.m.served[fan]; !over && !x.m.inside[fan] {
+			back = append(back, fan)
+		}
+	}
+	slices.Sort(back)
+	for _, fan := range rapid.Permutation(back).Draw(rt, "show their places") {
+		if v := status(x.t, x.l, x.room, x.tokens[fan]); v.Status != Waiting || !v.Room.Recovering {
+			rt.Fatalf("%s had a place, and is %s", fan, v.Status)
+		}
+		if _, err := x.l.Claim(ctx, x.room, x.tokens[fan]); err == nil {
+			rt.Fatalf("%s was admitted in the recovery", fan)
+		}
+	}
+	step(x.t, x.l, x.room)
+	for fan := range x.m.served {
+		if v := status(x.t, x.l, x.room, x.tokens[fan]); v.Status != Expired {
+			rt.Fatalf("%s was served, and is %s again", fan, v.Status)
+		}
+	}
+	must(x.l.rdb.HSet(ctx, r.keys[kState], "hold", 1).Err()) // the hold is over
+	if ended, err := x.l.Resume(ctx, x.room, b.inc, time.Now()); err != nil || !ended {
+		rt.Fatalf("the recovery goes on, %v", err)
+	}
+	for _, set := range []map[string]bool{x.m.called, x.m.standby, x.m.missed, x.m.restored} {
+		clear(set)
+	}
+	for fan := range x.m.inside {
+		x.m.retold[fan] = true
+	}
+	x.m.wait = nil
+	for _, fan := range back {
+		x.m.enqueue(fan, x.score(rt, fan))
+	}
+}
+
+func (x *machine) score(rt *rapid.T, fan string) int64 {
+	p, err := x.l.verify(x.room, x.tokens[fan])
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return p.score
 }
 
 // unused lets a fan's pass run out without a session.
@@ -224,7 +311,9 @@ func (x *machine) unused(rt *rapid.T) {
 	}
 	if x.m.inside[fan] {
 		delete(x.m.inside, fan)
-		x.m.missed[fan] = !x.m.restored[fan]
+		if x.m.missed[fan] = !x.m.restored[fan] && !x.m.retold[fan]; x.m.retold[fan] {
+			x.visited(fan, p.score) // there was a session: booking told of it
+		}
 		delete(x.m.restored, fan)
 	}
 }
@@ -292,12 +381,13 @@ func TestTheLineAgreesWithAModel(t *testing.T) {
 			t: t, l: l, room: openRoom(t, l, 1_000_000, slots), tokens: map[string]Token{},
 			m: &model{
 				slots: slots, score: map[string]int64{}, called: map[string]bool{}, standby: map[string]bool{},
-				inside: map[string]bool{}, missed: map[string]bool{}, restored: map[string]bool{},
+				inside: map[string]bool{}, missed: map[string]bool{}, restored: map[string]bool{}, served: map[string]time.Time{}, retold: map[string]bool{},
 			},
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"join": x.join, "leave": x.leave, "call": x.call, "claim": x.claim, "miss": x.miss, "release": x.release, "unused": x.unused,
-			"": x.check,
+			"forget": x.forget,
+			"":       x.check,
 		})
 	})
 }

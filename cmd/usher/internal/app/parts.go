@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -42,6 +43,11 @@ func (a *App) buildEdge() error {
 	if err != nil {
 		return err
 	}
+	signers := newSigners(a.rdb, bytesOf(c.Edge.PlaceSecrets), a.log)
+	if err := signers.check(context.Background()); err != nil {
+		return err
+	}
+	a.spawn("place signers", signers.run)
 	line, err := queue.New(a.rdb, queue.Options{
 		Log: a.log, PlaceSecrets: bytesOf(c.Edge.PlaceSecrets), ClaimWindow: c.Edge.ClaimWindow, Registerer: a.registry,
 		Guesses: a.guesses,

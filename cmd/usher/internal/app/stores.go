@@ -42,7 +42,7 @@ func (a *App) openStores(ctx context.Context) error {
 		}
 	}
 	if needRedis {
-		return a.openRedis()
+		return a.openRedis(ctx)
 	}
 	return nil
 }
@@ -61,6 +61,10 @@ func (a *App) openPostgres(ctx context.Context) error {
 	a.teardown.push("postgres", func(context.Context) error { pool.Close(); return nil })
 	if err := await(ctx, a.log, "postgres", pool.Ping); err != nil {
 		return fmt.Errorf("app: postgres at %s does not answer: %w", configs.StoreURL(url), err)
+	}
+	before, theirs := time.Now(), time.Time{}
+	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&theirs); err == nil {
+		warnSkew(a.log, "postgres", theirs, before, time.Now())
 	}
 	if a.stores.Migrated != nil {
 		if err := a.stores.Migrated(ctx, pool); err != nil {
@@ -116,35 +120,51 @@ func migrated(ctx context.Context, url string) error {
 	return nil
 }
 
-func (a *App) openRedis() error {
+func (a *App) openRedis(ctx context.Context) error {
 	c := a.config()
 	url := c.Redis.URL.Reveal()
 	if a.stores.RedisURL != "" {
 		url = a.stores.RedisURL
 	}
-	rdb, err := openRedis(url, c.Redis.PoolSize, a.log)
+	rdb, err := openRedis(c.Redis, url, a.log)
 	if err != nil {
 		return err
 	}
 	a.rdb = rdb
 	a.teardown.push("redis", func(context.Context) error { return rdb.Close() })
-	return nil
+	return checkRedis(ctx, rdb, c.Redis, a.log)
 }
 
-func openRedis(url string, poolSize int, log *slog.Logger) (*redis.Client, error) {
+// openRedis makes a client of one Redis or of a cluster; it waits for no server.
+//
+// A reply that was cut is not sent again behind our back: the scripts are idempotent,
+// but a second turn of one that admitted is still a second turn. A cluster's client
+// does send again, when a node does not answer: that is how it follows a failover.
+func openRedis(c configs.Redis, url string, log *slog.Logger) (redis.UniversalClient, error) {
+	const timeout = 2 * time.Second
+	redis.SetLogger(redisLog{log})
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if c.Cluster {
+		o, err := redis.ParseClusterURL(url)
+		if err != nil {
+			return nil, fmt.Errorf("app: the address of redis (%s) cannot be used for a cluster", configs.StoreURL(url))
+		}
+		o.ClientName, o.MaxRetries = "usher", -1
+		o.ContextTimeoutEnabled = true
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout
+		o.PoolSize, o.MaintNotificationsConfig = c.PoolSize, quiet
+		// A node that died says nothing of who took over; by default that is asked once a minute.
+		o.ClusterStateReloadInterval = time.Second
+		return redis.NewClusterClient(o), nil
+	}
 	o, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("app: the address of redis (%s) cannot be used", configs.StoreURL(url))
 	}
-	o.ClientName = "usher"
-	// A reply that was cut is not sent again behind our back: the scripts are
-	// idempotent, but a second turn of one that admitted is still a second turn.
-	o.MaxRetries = -1
+	o.ClientName, o.MaxRetries = "usher", -1
 	o.ContextTimeoutEnabled = true // deadlines are ignored without it
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = 2*time.Second, 2*time.Second, 2*time.Second
-	o.PoolSize = poolSize
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	redis.SetLogger(redisLog{log})
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout
+	o.PoolSize, o.MaintNotificationsConfig = c.PoolSize, quiet
 	return redis.NewClient(o), nil
 }
 
