@@ -118,7 +118,11 @@ func (l *Line) Entries(ctx context.Context, name string, from, most int) (entrie
 		return nil, total, nil
 	}
 	want := min(most, total-from)
-	entries, err = l.readEntries(ctx, r, from, want)
+	// Everybody asks for the same parts at the same time: one reading serves them. No
+	// room's name holds a slash.
+	entries, err = shared(ctx, &l.once, fmt.Sprintf("entries/%s/%d/%d/%d", name, b.view.Run, from, want), func(ctx context.Context) ([]byte, error) {
+		return l.readEntries(ctx, r, from, want)
+	})
 	if err == nil && len(entries) != want*entryBytes {
 		return nil, total, fmt.Errorf("%w: the list of room %s is being put back", ErrStale, name)
 	}
