@@ -83,6 +83,9 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		v.Token = l.sign(p)
 		if v.Created = number(reply, 3) == 1; v.Created {
 			l.metrics.joins.WithLabelValues(name).Inc()
+			if v.ETA != nil && p.score > r.mark.Load() {
+				r.promises.made(p.score, *v.ETA, b.view.Version, time.Now())
+			}
 		}
 		return v, nil
 	default:

@@ -17,6 +17,7 @@ type metrics struct {
 	fans                                                                       *prometheus.GaugeVec   // by room and status
 	boardAt, ratePerMinute, slotCap, recovering                                *prometheus.GaugeVec
 	valve                                                                      *valveMetrics
+	promises                                                                   *prometheus.CounterVec // by room and outcome
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -27,7 +28,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "usher", Subsystem: "queue", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		valve:          newValveMetrics(),
+		valve: newValveMetrics(),
+		promises: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "usher", Subsystem: "queue", Name: "eta_promises_total",
+			Help: "A sample of the waits promised at joins, by what came: inside the range, early or late.",
+		}, []string{"room", "outcome"}),
 		joins:          counter("joins_total", "New places given by this edge."),
 		leaves:         counter("leaves_total", "Places given up by their fans at this edge."),
 		invitations:    counter("invitations_total", "Fans called by this edge's steps."),
@@ -51,7 +56,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		ratePerMinute: gauge("rate_per_minute", "Most admissions a minute, as set.", "room"),
 		slotCap:       gauge("cap", "Most fans inside at once, as set.", "room"),
 	}
-	for _, c := range append(m.valve.collectors(),
+	for _, c := range append(m.valve.collectors(), m.promises,
 		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
 		m.recoveries, m.placesRestored, m.visitsRestored, m.recovering,
 		m.scriptErrors, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,

@@ -26,6 +26,8 @@ type room struct {
 	older atomic.Pointer[board] // the last board before a loss; nil when there was none
 	mu    sync.Mutex            // one refresh at a time
 
+	promises promises // of waits, until they are settled
+
 	revoked atomic.Pointer[revokedSet] // nil: nobody, or not read yet
 }
 

@@ -54,14 +54,10 @@ func opened(t testing.TB, l *Line, room string, rate, slots int) {
 func TestSeveralEdgesDecideOnce(t *testing.T) {
 	t.Parallel()
 	rdb := ownRedis(t)
-	reg := prometheus.NewRegistry()
-	lines := make([]*Line, 3)
+	lines, regs := make([]*Line, 3), make([]*prometheus.Registry, 3)
 	for i := range lines {
-		lines[i] = newLine(t, rdb, func(o *Options) {
-			if i == 0 {
-				o.Registerer = reg
-			}
-		})
+		regs[i] = prometheus.NewRegistry()
+		lines[i] = newLine(t, rdb, func(o *Options) { o.Registerer = regs[i] })
 	}
 	room := openRoom(t, lines[0], 1000, 100, adaptive)
 	const reports = 40
@@ -88,12 +84,17 @@ func TestSeveralEdgesDecideOnce(t *testing.T) {
 			t.Fatalf("after report %d: %d decisions, the last for %d", n, b.valve.n, b.valve.seq)
 		}
 	}
+	// Whichever edge was first with each: together they count every decision once.
+	decided := 0.0
+	for _, reg := range regs {
+		decided += counted(t, reg, "usher_valve_decisions_total")
+	}
+	if decided != reports {
+		t.Errorf("three edges count %v decisions on %d reports", decided, reports)
+	}
 	// Shed in every second report, but one dead time has not passed: cut once.
 	if v := decide(t, lines[1], room); v.Rate != 50 {
 		t.Errorf("%+v: cut other than once from 100", v)
-	}
-	if decided := counted(t, reg, "usher_valve_decisions_total"); decided < 1 || decided > reports {
-		t.Errorf("one edge of three was first with %v of %d", decided, reports)
 	}
 }
 
@@ -116,7 +117,7 @@ func counted(t testing.TB, reg *prometheus.Registry, name string) (sum float64) 
 
 func TestAnAdaptiveRoomBeginsSlowlyAndStopsWithoutReports(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, dial(t, ""), func(o *Options) { o.ReportTTL = 700 * time.Millisecond })
+	l := newLine(t, dial(t, ""), func(o *Options) { o.ReportTTL = 3 * time.Second }) // longer than a busy machine stalls
 	room := openRoom(t, l, 60_000, 1000, adaptive)
 	tokens := crowd(t, l, room, 10)
 	step(t, l, room)
@@ -130,7 +131,7 @@ func TestAnAdaptiveRoomBeginsSlowlyAndStopsWithoutReports(t *testing.T) {
 	step(t, l, room)
 	claim(t, l, room, tokens[0])
 	var v Valve
-	eventually(t, 10*time.Second, "closed without reports", func() bool { v = decide(t, l, room); return v.Rate == 0 })
+	eventually(t, 30*time.Second, "closed without reports", func() bool { v = decide(t, l, room); return v.Rate == 0 })
 	if v.Reason != admission.NoReport || v.Cap != 0 || v.Since.IsZero() {
 		t.Errorf("%+v", v)
 	}
