@@ -35,6 +35,7 @@ type View struct {
 	Undrawn         bool          // waiting, and the order is still to be drawn
 	Invited         bool          // ahead of the line by an invite
 	Revoked         bool          // with Expired: by the operator; joining again is refused
+	Moved           bool          // with Left: the place is another browser's now
 	Created         bool          // Join only: this call made the place
 	Bound           bool          // passes of this place are bound to the joining browser
 	Room            RoomView

@@ -17,7 +17,7 @@ const (
 	MaxLife    = 24 * time.Hour
 	Leeway     = 30 * time.Second // of iat and nbf
 	MaxSubject = 200              // bytes
-	maxBytes   = 8 << 10          // of a whole token; longer ones are refused unread
+	maxBytes   = 3 << 10          // of a whole token, which must fit into a cookie; longer ones are refused unread
 )
 
 var (
