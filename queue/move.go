@@ -122,7 +122,8 @@ func (l *Line) NewMoveCode(ctx context.Context, name string, t Token, keep bool)
 // Move gives the place behind a code to the fan: same score, same call, counting on
 // the same customer. The browser of before loses it; a place that the fan had in the
 // room is given up. The same fan may ask again; anybody else's turn is over, unless
-// the code is a kept one. Of Fan ID and Bound count, or Place. A known customer's
+// the code is a kept one; by that one the pass of an
+// admitted place is had again, too. Of Fan ID and Bound count, or Place. A known customer's
 // place stays theirs on all their devices, and the fan becomes one of these. Errors:
 // ErrMoveCode, ErrAdmitted, ErrExpired, ErrRevoked, ErrRecovering, ErrRoomClosed,
 // ErrBadToken (Fan.Place), ErrUnknownRoom, and ErrStale, also for the seconds of a drawing.
@@ -150,7 +151,7 @@ func (l *Line) Move(ctx context.Context, name string, fan Fan, code string) (Vie
 		return View{}, err
 	}
 	what := text(reply, 0)
-	if what != string(Waiting) && what != string(Called) {
+	if len(reply) == 1 { // a refusal: no place stands in it
 		return View{}, moveError(what)
 	}
 	p.score, p.run, p.known = number(reply, 1), int(number(reply, 3)), number(reply, 5) == 1
@@ -160,7 +161,7 @@ func (l *Line) Move(ctx context.Context, name string, fan Fan, code string) (Vie
 		return View{}, l.turnAway(ctx, r, p)
 	}
 	st := standing{status: Status(what), score: p.score, rank: int(number(reply, 2)), due: number(reply, 4)}
-	if st.status == Called && !b.undecided() {
+	if st.status != Waiting && !b.undecided() {
 		r.passed(p.score)
 	}
 	if st.status == Waiting && b.view.Recovering {
@@ -168,7 +169,7 @@ func (l *Line) Move(ctx context.Context, name string, fan Fan, code string) (Vie
 	}
 	l.metrics.moves.WithLabelValues(name).Inc()
 	v := l.view(b, p, st)
-	v.Token = l.sign(p)
+	v.Token, v.Kept = l.sign(p), number(reply, 8) == 1
 	return v, nil
 }
 

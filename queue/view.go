@@ -37,6 +37,7 @@ type View struct {
 	Revoked         bool          // with Expired: by the operator; joining again is refused
 	Moved           bool          // with Left: the place is another browser's now
 	Created         bool          // Join only: this call made the place
+	Kept            bool          // Move only: the code serves again
 	Bound           bool          // passes of this place are bound to the joining browser
 	Room            RoomView
 }

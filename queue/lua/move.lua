@@ -7,8 +7,9 @@
 --       3 how long moves are remembered (µs)  4 what the edge has seen (memory.lua)
 --       then digests of the code, one for each secret it may be made with
 -- returns {'unknown'} | {'invalid'} | {'closed'} | {'drawing'} | {'admitted'} | {'expired'} | {'recovering'}
---         {'waiting', score, rank, run, 0,  known (1|0), customer (hex), member}
---         {'called',  score, 0,    run, due (0: standing by), known, customer, member}
+--         {'waiting', score, rank, run, 0,  known (1|0), customer (hex), member, keep (1|0)}
+--         {'called',  score, 0,    run, due (0: standing by), known, customer, member, keep}
+--         {'admitted', score, 0,  run, 0, known, customer, member, keep}  by a kept code: the same pass again
 --         {'inside'} the browser is inside already, or the place it took is
 local new, now = ARGV[1], clock()
 local r = room()
@@ -28,10 +29,14 @@ if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 
 local function stands(member)
   local score = redis.call('ZSCORE', k_wait, member)
-  if score then return { 'waiting', score, redis.call('ZRANK', k_wait, member), r.run, 0, known, customer, member } end
+  if score then return { 'waiting', score, redis.call('ZRANK', k_wait, member), r.run, 0, known, customer, member, keep } end
   score = redis.call('ZSCORE', k_called, member)
-  if score then return { 'called', score, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, known, customer, member } end
-  if tonumber(redis.call('ZSCORE', k_inside, member) or 0) > now then return { 'inside' } end
+  if score then return { 'called', score, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, known, customer, member, keep } end
+  if tonumber(redis.call('ZSCORE', k_inside, member) or 0) > now then
+    if keep == '0' then return { 'inside' } end
+    local _, _, _, former = parse(redis.call('HGET', k_slots, member))
+    return { 'admitted', former, 0, r.run, 0, known, customer, member, keep }
+  end
   return { hold and 'recovering' or 'expired' }
 end
 
@@ -65,6 +70,7 @@ if not score then
   from, score = k_called, redis.call('ZSCORE', k_called, old)
 end
 if not score then
+  if keep == '1' then return stands(old) end
   if tonumber(redis.call('ZSCORE', k_inside, old) or 0) > now then return { 'admitted' } end
   return { hold and 'recovering' or 'expired' }
 end

@@ -57,7 +57,9 @@ func (s *Server) registerPages(r fiber.Router) {
 	r.Get("/rooms/:room/draw", p.draw)
 	r.Get("/rooms/:room/invite", p.invite)
 	r.Post("/rooms/:room/invite", p.own(p.takeInvite))
-	r.Post("/rooms/:room/join", p.own(p.join))
+	r.Get("/rooms/:room/move", p.showMove)
+	r.Post("/rooms/:room/move", p.own(p.takeMove))
+	r.Post("/rooms/:room/join", p.takeJoin)
 	r.Post("/rooms/:room/enter", p.own(p.enter))
 	r.Post("/rooms/:room/leave", p.own(p.leave))
 	// A reload after a form, or the language switch on its answer, comes here.
@@ -108,7 +110,9 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 	}
 	p.s.ensureFan(c)
 	var doc *placeDoc
-	if d, verr := p.s.view(c, room); verr == nil {
+	if doc = p.handedOver(c, room); doc != nil {
+		info = doc.Room
+	} else if d, verr := p.s.view(c, room); verr == nil {
 		doc, info = &d, d.Room
 	} else if err == nil && slugStatus(verr) >= 500 {
 		err = verr
@@ -127,17 +131,20 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 
 func (p *pages) join(c *fiber.Ctx, room string) error {
 	body, err := joinForm(c)
-	created := false
+	created, doc := false, placeDoc{}
 	if err == nil {
 		if body.Altcha == "" && body.WaitTicket == "" {
 			body.WaitTicket = keptTicket(c, room)
 		}
-		_, created, err = p.s.join(c, room, body)
+		doc, created, err = p.s.join(c, room, body)
 	}
 	if created {
 		p.forgetShown(c, room)
 	}
 	p.keepTicket(c, room, err)
+	if err == nil && p.cookieless(c) {
+		return p.keptPlace(c, room, doc, "")
+	}
 	return p.after(c, room, err)
 }
 
@@ -152,8 +159,16 @@ func (p *pages) leave(c *fiber.Ctx, room string) error {
 // enter claims and, once admitted, answers with the form that carries the pass
 // to the box office. Pass and binding are in a POST body and never in an address.
 func (p *pages) enter(c *fiber.Ctx, room string) error {
-	pass, err := p.s.claim(c, room)
+	code, err := formCode(c)
 	if err != nil {
+		return p.after(c, room, err)
+	}
+	var pass passDoc
+	if code != "" {
+		if pass, err = p.enterByCode(c, room, code); err != nil {
+			return p.takeMove(c, room) // shows how the place stands, and the code
+		}
+	} else if pass, err = p.s.claim(c, room); err != nil {
 		return p.after(c, room, err)
 	}
 	p.forgetShown(c, room)

@@ -19,6 +19,8 @@ const (
 	stateAdmitted  = "admitted"
 	stateExpired   = "expired"
 	stateLeft      = "left"
+	stateMoved     = "moved"     // to another browser
+	stateKnown     = "known"     // no place yet, and none for whom no integrator names
 	stateJoin      = "join"      // no place yet
 	stateScheduled = "scheduled" // no place yet, and none to be had before the opening
 	stateClosed    = "closed"
@@ -68,6 +70,9 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 	}
 	v.WindowMinutes = max(1, int((claimWindow(info)+30*time.Second)/time.Minute))
 	v.State = pageState(info, doc, c.Query("left") != "")
+	if (v.State == stateJoin || v.State == stateLeft || v.State == stateMoved) && p.unnamed(c, room) {
+		v.State = stateKnown
+	}
 	if v.State == stateLeft {
 		v.path += "?left=1"
 	}
@@ -77,7 +82,7 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 		v.Doc.Position, v.First = shown.apply(v.Doc.Position)
 		v.Doc.Ahead = max(0, v.Doc.Position-1)
 		p.rememberShown(c, room, v.Doc.Token, shownPlace{First: v.First, Last: v.Doc.Position})
-	case stateExpired, stateLeft:
+	case stateExpired, stateLeft, stateMoved:
 		p.forgetShown(c, room) // a new place may be further back
 	}
 	return v
@@ -112,6 +117,8 @@ func pageState(info roomDoc, doc *placeDoc, left bool) string {
 	switch {
 	case closed:
 		return stateClosed
+	case doc != nil && doc.Moved:
+		return stateMoved
 	case left || doc != nil && doc.Status == queue.Left:
 		return stateLeft
 	case info.State == "scheduled":

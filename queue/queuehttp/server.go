@@ -28,10 +28,11 @@ type Options struct {
 	BookingURL    func(room string) string // for rooms whose settings name none; may be nil
 	SecureCookies bool                     // set the Secure attribute; needed behind TLS
 
-	Tolls          func() Tolls   // what new places cost, asked at each join; nil: nothing
-	Proofs         *proof.Issuer  // needed where Tolls may ask for proofs
-	ProofMetrics   *proof.Metrics // default: counted for nobody
-	TrustedProxies []string       // addresses or CIDRs whose X-Forwarded-For is believed
+	Tolls          func() Tolls                // what new places cost, asked at each join; nil: nothing
+	Proofs         *proof.Issuer               // needed where Tolls may ask for proofs
+	ProofMetrics   *proof.Metrics              // default: counted for nobody
+	Customers      func(room string) Customers // whom a room knows by name, asked at each join; nil: nobody
+	TrustedProxies []string                    // addresses or CIDRs whose X-Forwarded-For is believed
 }
 
 // Server answers for the line.
@@ -64,6 +65,7 @@ func (s *Server) Register(r fiber.Router) {
 	r.Get("/v1/rooms/:room/challenge", s.getChallenge)
 	r.Get(pollRoute, s.getPlace)
 	r.Delete(pollRoute, s.own(s.deletePlace))
+	r.Post("/v1/rooms/:room/place/move", s.own(s.postMove))
 	r.Post("/v1/rooms/:room/pass", s.own(s.postPass))
 	r.Get("/v1/rooms/:room/draw", s.getDraw)
 	r.Get("/v1/rooms/:room/draw/entries", s.getDrawEntries)
