@@ -59,7 +59,11 @@ type passDoc struct {
 	Pass        string `json:"pass"`
 	ExpiresAt   string `json:"expiresAt"`
 	RedirectURL string `json:"redirectUrl"`
-	Binding     string `json:"binding,omitempty"`
+	// Handover is how the pass gets to a return address: "post", by a form with the
+	// fields pass, binding and room; "cookie", the page there asks for it. "" at the box
+	// office, which takes the form too, at its address without the query.
+	Handover string `json:"handover,omitempty"`
+	Binding  string `json:"binding,omitempty"`
 }
 
 func describePlace(v queue.View) placeDoc {

@@ -108,7 +108,7 @@ func (p *pages) keptPlace(c *fiber.Ctx, room string, doc placeDoc, code string) 
 	v.Note, v.Wait = w.ahead(doc.Ahead), w.wait(doc.ETA)
 	return p.kit.Render(c, pagehttp.View{
 		Page: "kept", Data: v, Path: roomPath(room) + "/move", Secret: true,
-		Policy: pagehttp.Policy{FormTo: []string{p.s.bookingURL(room)}},
+		Policy: p.formsTo(c, room),
 	})
 }
 
@@ -140,5 +140,5 @@ func (p *pages) enterByCode(c *fiber.Ctx, room, code string) (passDoc, error) {
 	if err != nil || bound && binding == "" {
 		return passDoc{}, errBindingLost
 	}
-	return p.s.claimFor(room, token, binding)
+	return p.s.claimFor(room, token, binding, p.backTo(c, room))
 }

@@ -48,6 +48,7 @@ type waitView struct {
 	Remaining                                      int    // hundredths of the claim window
 	Boot                                           string // JSON for room.js
 
+	back   string // the return address of this visit
 	path   string
 	now    time.Time
 	script json.RawMessage // room.js's messages
@@ -55,7 +56,7 @@ type waitView struct {
 
 // waitView gathers the facts; finish turns them into words.
 func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc, banner string) *waitView {
-	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), now: time.Now(), script: p.scripts[pagehttp.Negotiate(c).Code]}
+	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), back: p.backTo(c, room).address, now: time.Now(), script: p.scripts[pagehttp.Negotiate(c).Code]}
 	if v.Title == "" {
 		v.Title = room
 	}
@@ -207,7 +208,7 @@ func (v *waitView) boot() string {
 	doc.Token = ""
 	b, err := json.Marshal(map[string]any{
 		"room": v.Room, "title": v.Title, "state": v.State, "doc": doc, "first": v.First, "mark": mark,
-		"now": stamp(v.now), "m": v.script,
+		"now": stamp(v.now), "back": v.back, "m": v.script,
 	})
 	if err != nil {
 		return "{}" // only numbers and strings go in

@@ -122,11 +122,15 @@ func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
 	return describePlace(v), nil
 }
 
-// claim is the caller's pass, minted from the slot: the same one each time.
-// Errors are problems: not-called-yet, stand-by, place-expired, room-paused,
+// claim is the caller's pass, minted from the slot: the same one each time. It leads to
+// the return address, if one is asked for or was kept, and else to the box office. Errors are problems: not-called-yet, stand-by, place-expired, room-paused,
 // binding-lost, …
-func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
+func (s *Server) claim(c *fiber.Ctx, room, returnAddress string) (passDoc, error) {
 	token, err := s.presented(c, room)
+	if err != nil {
+		return passDoc{}, err
+	}
+	to, err := s.whereTo(c, room, returnAddress)
 	if err != nil {
 		return passDoc{}, err
 	}
@@ -136,7 +140,7 @@ func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
 	if err != nil {
 		return passDoc{}, err
 	}
-	return s.claimFor(room, token, binding)
+	return s.claimFor(room, token, binding, to)
 }
 
 // bond is the secret that the place is bound to the caller's browser by, "" for a place
@@ -153,7 +157,7 @@ func (s *Server) bond(c *fiber.Ctx, room string, token queue.Token) (string, err
 	return binding, nil
 }
 
-func (s *Server) claimFor(room string, token queue.Token, binding string) (passDoc, error) {
+func (s *Server) claimFor(room string, token queue.Token, binding string, to back) (passDoc, error) {
 	ctx, cancel := callContext()
 	defer cancel()
 	a, err := s.line.Claim(ctx, room, token)
@@ -168,7 +172,11 @@ func (s *Server) claimFor(room string, token queue.Token, binding string) (passD
 	if err != nil {
 		return passDoc{}, fmt.Errorf("queuehttp: %w", err)
 	}
-	return passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room), Binding: binding}, nil
+	d := passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room), Binding: binding}
+	if to.address != "" {
+		d.RedirectURL, d.Handover = to.address, to.handover
+	}
+	return d, nil
 }
 
 // leave gives the caller's place up and clears its cookie.
@@ -271,11 +279,13 @@ func (s *Server) deletePlace(c *fiber.Ctx) error {
 }
 
 func (s *Server) postPass(c *fiber.Ctx) error {
-	var body struct{}
+	var body struct {
+		Return string `json:"return"` // where to go with the pass; default: as the waiting page was called with
+	}
 	if err := basehttp.DecodeJSON(c, &body, true); err != nil {
 		return err
 	}
-	doc, err := s.claim(c, room(c))
+	doc, err := s.claim(c, room(c), body.Return)
 	if err != nil {
 		return err
 	}

@@ -389,6 +389,9 @@ function refused(r) {
       clearTimeout(timer);
       show("known");
       return flag("");
+    case "return-not-allowed": // the list changed since the visit began
+      boot.back = "";
+      return again(claim);
     case "binding-lost":
       stopAuto();
       return again(joinAnew);
@@ -499,7 +502,7 @@ function stopAuto() {
 
 async function claimNow() {
   claiming = owed = true;
-  const r = await call("POST", "/pass");
+  const r = await call("POST", "/pass", boot.back ? JSON.stringify({ return: boot.back }) : undefined);
   claiming = r.status >= 500 || r.status === 429;
   if (!r.ok) return refused(r);
   claimed = true;
@@ -514,11 +517,16 @@ const claim = () => once(claimNow, WISH);
 function enter(pass) {
   clearTimeout(timer);
   const to = new URL(pass.redirectUrl);
-  to.search = "";
+  if (pass.handover === "cookie") {
+    later(poll, 15000);
+    return location.assign(to.href); // the page there asks for the pass itself
+  }
+  if (!pass.handover) to.search = "";
+  else pass.room = boot.room;
   const form = document.createElement("form");
   form.method = "post";
   form.action = to.href;
-  for (const name of ["pass", "binding"]) {
+  for (const name of ["pass", "binding", "room"]) {
     if (!pass[name]) continue;
     const field = document.createElement("input");
     field.type = "hidden";
