@@ -61,6 +61,7 @@ func exhibits() []exhibit {
 		{name: "expired", place: status(queue.Expired)},
 		{name: "admitted", place: status(queue.Admitted)},
 		{name: "left", query: "?left=1"},
+		{name: "moved", place: func(d *placeDoc) { d.Status, d.Moved = queue.Left, true }},
 		{name: "closed", room: func(r *roomDoc) { r.State = "closed" }},
 		{name: "scheduled", room: func(r *roomDoc) {
 			r.State = "scheduled"
