@@ -97,7 +97,7 @@ func gallery(t *testing.T) (base string) {
 	app.Get("/enter", func(c *fiber.Ctx) error {
 		return kit.Render(c, pagehttp.View{Page: "enter", Data: struct {
 			passDoc
-			Action, Back string
+			Action, Room string
 		}{passDoc{Pass: "pass", Binding: "binding"}, "http://booking.test/enter", "/"}})
 	})
 	app.Get("/rooms/:room", func(c *fiber.Ctx) error {

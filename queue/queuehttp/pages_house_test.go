@@ -105,7 +105,9 @@ func (h *house) serve() {
 	}
 	h.base = "http://" + ln.Addr().String()
 	o := Options{Line: h.line, Keys: func() pass.Ring { return ring }, PublicURL: h.base, Log: quiet()}
-	h.change(&o)
+	if h.change != nil {
+		h.change(&o)
+	}
 	New(o).Register(srv.App)
 	go func() { _ = srv.App.Listener(ln) }()
 	h.t.Cleanup(func() { _ = srv.App.Shutdown() })
