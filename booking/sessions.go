@@ -143,12 +143,15 @@ func (o *Office) verifyPass(token string) (pass.Claims, error) {
 }
 
 // oldSession finds the session a pass was exchanged for. Unless proven, the
-// caller must show that session's token.
+// caller must show that session's token. proven is by a binding, which counts only if
+// the session was opened by it: a known customer's devices have passes of one id, each
+// bound to its own browser, and one session, of whoever came first.
 func (o *Office) oldSession(ctx context.Context, claims pass.Claims, sessionCookie string, proven bool) (Session, error) {
-	s, _, err := o.loadSession(ctx, sqlSessionByPass, claims.ID)
+	s, _, bound, err := o.loadSession(ctx, sqlSessionByPass, claims.ID)
 	if err != nil {
 		return Session{}, err
 	}
+	proven = proven && bound == claims.BindingHash
 	if !proven && subtle.ConstantTimeCompare([]byte(sessionCookie), []byte(s.Token)) != 1 {
 		return Session{}, ErrPassUsed
 	}
@@ -162,21 +165,20 @@ func (o *Office) oldSession(ctx context.Context, claims pass.Claims, sessionCook
 }
 
 // loadSession reads one session by sql and key; readable says whether it may
-// still read its bookings. ErrSessionInvalid when there is none.
-func (o *Office) loadSession(ctx context.Context, sql, key string) (s Session, readable bool, err error) {
-	var bindingHash string
+// still read its bookings; bindingHash is of the pass that opened it. ErrSessionInvalid when there is none.
+func (o *Office) loadSession(ctx context.Context, sql, key string) (s Session, readable bool, bindingHash string, err error) {
 	err = o.pool.QueryRow(ctx, sql, int(pass.LongestSession/time.Second), int(sessionMargin/time.Second),
 		int(readableFor/time.Second), key).
 		Scan(&s.ID, &s.Room, &s.PlaceID, &s.JTI, &s.Customer, &s.ExpiresAt, &s.Ended, &readable, &bindingHash,
 			&s.GrantedAt, &s.Revoked)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Session{}, false, ErrSessionInvalid
+		return Session{}, false, "", ErrSessionInvalid
 	}
 	if err != nil {
-		return Session{}, false, fmt.Errorf("booking: read session: %w", err)
+		return Session{}, false, "", fmt.Errorf("booking: read session: %w", err)
 	}
 	s.ExpiresAt, s.Token = s.ExpiresAt.UTC(), o.sessionToken(s.ID)
-	return s, readable, nil
+	return s, readable, bindingHash, nil
 }
 
 // sessionToken is derived from the id, so that the same exchange asked again
@@ -226,7 +228,7 @@ func (o *Office) ReaderSession(ctx context.Context, token string) (Session, erro
 		s.Revoked = s.Revoked || o.refuses(s)
 		return s, nil
 	}
-	s, readable, err := o.loadSession(ctx, sqlSession, id)
+	s, readable, _, err := o.loadSession(ctx, sqlSession, id)
 	if err != nil {
 		return Session{}, err
 	}

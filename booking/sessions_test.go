@@ -315,3 +315,27 @@ func TestAHoldInPaymentIsReleasedOnlyWhenNoMoneyCanCome(t *testing.T) {
 		t.Errorf("the seat is %s", s)
 	}
 }
+
+// A known customer's devices have passes of one id, each bound to its own browser: the
+// session is of whoever came first.
+func TestAPassOfTheSameIDFromAnotherBrowserIsRefused(t *testing.T) {
+	t.Parallel()
+	of, p, pool := sessionOffice(t)
+	phone, laptop := p.mint(t, bound("j1", "phone's")), p.mint(t, bound("j1", "laptop's"))
+	first, created, err := of.OpenSession(t.Context(), phone, "phone's", "")
+	if err != nil || !created {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if _, _, err := of.OpenSession(t.Context(), laptop, "laptop's", ""); !errors.Is(err, ErrPassUsed) {
+		t.Errorf("the other browser: %v", err)
+	}
+	if s, _, err := of.OpenSession(t.Context(), laptop, "laptop's", first.Token); err != nil || s.ID != first.ID {
+		t.Errorf("with the session's own cookie: %v", err)
+	}
+	if s, _, err := of.OpenSession(t.Context(), phone, "phone's", ""); err != nil || s.ID != first.ID {
+		t.Errorf("the first browser again: %v", err)
+	}
+	if n := number(t, pool, `SELECT count(*) FROM session`); n != 1 {
+		t.Errorf("%d session rows", n)
+	}
+}

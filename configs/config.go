@@ -35,6 +35,9 @@ type Edge struct {
 	ClaimWindow   time.Duration `koanf:"claimWindow"`             // how long an invitation stands
 	Limits        Limits        `koanf:"limits"`
 	Proof         Proof         `koanf:"proof"`
+
+	Customers map[string]Customers  `koanf:"customers" live:"yes"` // room → who names its fans; "*" is every other room
+	ReturnTo  map[string][]ReturnTo `koanf:"returnTo" live:"yes"`  // room → where its fans may go back to; "*" is every room besides
 }
 
 // Booking configures the box office's listener, its lanes and the bridge.

@@ -89,6 +89,10 @@ func (f field) set(raw any) error {
 		return f.setList(raw)
 	case *map[string][]string:
 		return setOrigins(p, raw)
+	case *map[string]Customers:
+		return setCustomers(p, raw)
+	case *map[string][]ReturnTo:
+		return setReturns(p, raw)
 	case *[]Operator:
 		return setOperators(p, raw)
 	default:

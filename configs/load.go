@@ -154,6 +154,8 @@ func (l *loader) decode(k *koanf.Koanf) {
 				l.add(f.key, "%v", err)
 			} else if f.path && f.value.String() != "" {
 				f.value.SetString(l.beside(f.value.String()))
+			} else if rooms, ok := f.value.Interface().(map[string]Customers); ok {
+				l.readCustomers(f.key, rooms)
 			}
 		}
 		if f.file && k.Exists(f.key+"File") {
@@ -213,15 +215,20 @@ func (l *loader) setFromFile(f field, raw any, inline bool) {
 		f.value.SetString(strings.TrimSpace(string(data)))
 		return
 	}
+	if err := f.setLines(linesOf(data)); err != nil {
+		l.add(key, "%v", err)
+	}
+}
+
+// linesOf are a file's lines, without blank ones and those beginning with #.
+func linesOf(data []byte) []string {
 	var lines []string
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			lines = append(lines, line)
 		}
 	}
-	if err := f.setLines(lines); err != nil {
-		l.add(key, "%v", err)
-	}
+	return lines
 }
 
 // beside makes a relative name relative to the configuration file's folder.

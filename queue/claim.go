@@ -61,6 +61,7 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 	}
 	switch code := text(reply, 0); code {
 	case "admitted":
+		p.countOn(text(reply, 7)) // the token may be of before the place moved here
 		a := Admission{
 			Room: name, PlaceID: p.id(), JTI: text(reply, 1), Customer: p.customerID(), BindingHash: p.bindingHash(),
 			Run: p.run, GrantedAt: instant(number(reply, 2)), ExpiresAt: instant(number(reply, 3)),

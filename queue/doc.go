@@ -93,6 +93,23 @@
 // and coming back by it costs no second. The count is in Redis alone: losing Redis
 // begins it anew. Where there is no line (passthrough) an invite is not counted.
 //
+// A customer whom an integrator names (package customer) has one place in a room: the
+// member is a hash of room, issuer and subject, the customer one of issuer and subject,
+// and no browser is part of either. Each of their browsers has a token of its own, which
+// differs by the binding. All claims lead to one slot and one pass id; the pass is bound
+// to the browser that asked, and booking makes one session of whichever comes first.
+//
+// A place moves to another browser by a code (move.lua): one step, in which the score,
+// the end of the call and the standing by stay what they are, and the member becomes the
+// new browser's. The customer moves along, in the token and beside it in Redis, so that
+// limits do not begin anew however the new browser comes to its token. A code is 50 bits
+// for ten minutes and one browser, and the line keeps its HMAC; where the browser asks
+// again, the reply was lost. A kept code serves until the room closes: a place without
+// cookies lives in it, also inside, as whoever has it has the place. A place that moves
+// leaves no code behind, so that the old device cannot take it back. A known customer's
+// code adds a device, as the place is no browser's. While a draw is drawn nothing moves,
+// for its list names members. Losing Redis loses the codes, and no place.
+//
 // # The draw
 //
 // A room of mode draw gathers first: places have no number, and when one joins makes no

@@ -19,6 +19,10 @@ var (
 	ErrNotCalledYet = errors.New("queue: not called yet")
 	// ErrExpired: the place missed its call, left, or its visit is over; join again.
 	ErrExpired = errors.New("queue: place has ended")
+	// ErrAdmitted: the place is inside already; it does not move any more.
+	ErrAdmitted = errors.New("queue: the place has been admitted")
+	// ErrMoveCode: the code moves no place: mistyped, used, replaced or run out.
+	ErrMoveCode = errors.New("queue: the code moves no place")
 	// ErrRoomPaused: nobody is admitted now; the place and its call are kept.
 	ErrRoomPaused = errors.New("queue: room is paused")
 	// ErrRoomClosed: the room takes nobody (state closed, or mode reject).

@@ -71,6 +71,7 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		if old, ok := former.(int64); ok && p.score == 0 {
 			p.score = old // inside by booking's word: Redis does not know the place
 		}
+		p.countOn(text(reply, 7))
 		r.saw(p.score)
 		if code != string(Waiting) {
 			r.passed(p.score)

@@ -11,7 +11,7 @@ import (
 // bridge, never from a request.
 type metrics struct {
 	joins, leaves, invitations, missed, admissions, standbys, releases, leases *prometheus.CounterVec
-	recoveries, placesRestored, visitsRestored                                 *prometheus.CounterVec
+	recoveries, placesRestored, visitsRestored, moves                          *prometheus.CounterVec
 	scriptErrors                                                               *prometheus.CounterVec
 	limited                                                                    *prometheus.CounterVec // by room and bucket
 	fans                                                                       *prometheus.GaugeVec   // by room and status
@@ -44,6 +44,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		recoveries:     counter("recoveries_total", "Losses of Redis' memory of a room, noticed by this edge."),
 		placesRestored: counter("places_restored_total", "Forgotten places this edge put back."),
 		visitsRestored: counter("visits_restored_total", "Slots made for visits that Redis did not know of."),
+		moves:          counter("moves_total", "Places given to another browser by their code."),
 		scriptErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "usher", Subsystem: "queue", Name: "script_errors_total", Help: "Scripts that failed or got no reply.",
 		}, []string{"script"}),
@@ -58,7 +59,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range append(m.valve.collectors(), m.promises,
 		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
-		m.recoveries, m.placesRestored, m.visitsRestored, m.recovering,
+		m.recoveries, m.placesRestored, m.visitsRestored, m.moves, m.recovering,
 		m.scriptErrors, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
 	) {
 		if err := reg.Register(c); err != nil {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 
 	"usher/admission/pass"
+	"usher/queue/customer"
 	"usher/queue/limits"
 )
 
@@ -23,6 +24,7 @@ type Token string
 const (
 	tokenVersion  = 1
 	flagBound     = 1
+	flagKnown     = 2
 	tokenHead     = 1 + 1 + 4 + 8 + 16 + 16
 	maxTokenBytes = 320 // of text; a real one has at most 231. Longer ones are refused unread
 )
@@ -36,6 +38,7 @@ type place struct {
 	score    int64
 	member   member
 	customer [16]byte
+	known    bool // of a customer whom an integrator has named: member and customer come from that name
 	bound    bool
 	binding  [32]byte // SHA-256 of the binding secret, as pass.HashBinding encodes it; zero when not bound
 }
@@ -56,7 +59,10 @@ func (l *Line) sign(p place) Token {
 	b := make([]byte, 0, tokenHead+32+len(p.room)+sha256.Size)
 	var flags byte
 	if p.bound {
-		flags = flagBound
+		flags |= flagBound
+	}
+	if p.known {
+		flags |= flagKnown
 	}
 	b = append(b, tokenVersion, flags)
 	b = binary.BigEndian.AppendUint32(b, uint32(p.run))
@@ -104,7 +110,7 @@ func (l *Line) parse(t Token) (place, bool) {
 		return place{}, false
 	}
 	p := place{
-		bound: body[1]&flagBound != 0,
+		bound: body[1]&flagBound != 0, known: body[1]&flagKnown != 0,
 		run:   int(binary.BigEndian.Uint32(body[2:])),
 		score: int64(binary.BigEndian.Uint64(body[6:])),
 	}
@@ -133,7 +139,10 @@ func tokenMAC(secret, body []byte) []byte {
 type Fan struct {
 	ID    string // the usher_fan cookie, or a bare API client's Idempotency-Key; must be hard to guess
 	Bound bool   // ID came by the browser's cookie, so passes are bound to that browser
-	Place Token  // with ID "": the place of this fan, who has nothing else to show
+	// Known is who an integrator says the fan is. Such a fan has one place in a room,
+	// from however many browsers, each with passes bound to itself by its ID.
+	Known customer.Customer
+	Place Token // with ID "": the place of this fan, who has nothing else to show
 	// Former is a token of the place this fan had; not needed, and not believed when it
 	// is another's. By it a place comes back that Redis has forgotten.
 	Former Token
@@ -145,12 +154,18 @@ type Fan struct {
 // identify makes the place a fan has in a room, without its score. Member and
 // customer depend on no secret: a rotation must not make a fan a stranger.
 func (l *Line) identify(room string, f Fan) (place, error) {
-	if f.ID == "" {
+	known := f.Known != customer.Customer{}
+	if f.ID == "" && !known {
 		return l.verify(room, f.Place)
 	}
-	p := place{room: room, bound: f.Bound}
-	copy(p.member[:], digest("usher place", room, f.ID))
-	copy(p.customer[:], digest("usher customer", f.ID))
+	p := place{room: room, bound: f.Bound, known: known}
+	if known {
+		copy(p.member[:], digest("usher known place", room, f.Known.Issuer, f.Known.Subject))
+		copy(p.customer[:], digest("usher known customer", f.Known.Issuer, f.Known.Subject))
+	} else {
+		copy(p.member[:], digest("usher place", room, f.ID))
+		copy(p.customer[:], digest("usher customer", f.ID))
+	}
 	if f.Bound {
 		p.binding = sha256.Sum256([]byte(binding(l.opts.PlaceSecrets[0], room, f.ID)))
 	}
@@ -185,14 +200,16 @@ func (l *Line) Bond(room string, t Token, fans []string) (binding string, bound 
 	return "", true, nil
 }
 
-// Owner is which of the fan ids the place t was given to; "" for none of them.
+// Owner is which of the fan ids makes the place t; "" for none of them, and for a place
+// that its id alone does not make: a known customer's, and one that was moved here and
+// counts on the customer it came with.
 func (l *Line) Owner(room string, t Token, fans []string) string {
 	p, err := l.verify(room, t)
 	if err != nil {
 		return ""
 	}
 	for _, fan := range fans {
-		if q, err := l.identify(room, Fan{ID: fan}); err == nil && q.member == p.member {
+		if q, err := l.identify(room, Fan{ID: fan}); err == nil && q.member == p.member && q.customer == p.customer {
 			return fan
 		}
 	}
@@ -218,6 +235,12 @@ func writeParts(write func([]byte) (int, error), parts ...string) {
 		_, _ = write(binary.BigEndian.AppendUint32(nil, uint32(len(p))))
 		_, _ = write([]byte(p))
 	}
+}
+
+// IsKnown reports whether t is a good token of the room, and a known customer's.
+func (l *Line) IsKnown(room string, t Token) bool {
+	p, err := l.verify(room, t)
+	return err == nil && p.known
 }
 
 // Holds reports whether t is a good token of the room, of whatever run. It asks

@@ -40,11 +40,13 @@ var (
 	resumeScript   = mustScript("resume")
 	recoveryScript = mustScript("recovery")
 	valveScript    = mustScript("valve")
+	moveCodeScript = mustScript("movecode")
+	moveScript     = mustScript("move")
 
 	allScripts = []script{
 		joinScript, callScript, claimScript, leaveScript, releaseScript, reportScript, settingsScript, boardScript,
 		drawScript, entriesScript, revokeScript, dropScript, restoreScript, visitsScript, resumeScript, recoveryScript,
-		valveScript,
+		valveScript, moveCodeScript, moveScript,
 	}
 )
 

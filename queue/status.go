@@ -11,9 +11,11 @@ import (
 // standing is what Redis says about a member at one instant.
 type standing struct {
 	status Status
-	score  int64 // of the place as it is now; 0 when there is none
-	rank   int   // from 0; waiting only
-	due    int64 // end of the claim window, µs; 0 while standing by
+	score  int64  // of the place as it is now; 0 when there is none
+	rank   int    // from 0; waiting only
+	due    int64  // end of the claim window, µs; 0 while standing by
+	moved  bool   // with Left: to another browser
+	counts string // on whom a place counts that was moved here (hex); "" for any other, or not asked
 }
 
 // Status is the place as it stands. shown is the last position the caller was
@@ -69,7 +71,9 @@ func (l *Line) StatusSince(ctx context.Context, name string, t Token, told Shown
 	v := l.view(b, p, st)
 	told.bound(&v)
 	// … but not while it is drawn: a drawing that a loss spoils is made again, with other scores.
-	if v.Token = t; st.score != shownScore && st.score != 0 && !v.Undrawn {
+	was := p.customer
+	p.countOn(st.counts)
+	if v.Token = t; (st.score != shownScore || p.customer != was) && st.score != 0 && !v.Undrawn {
 		p.score = st.score // the place moved, or was drawn; so that its token tells the new score
 		v.Token = l.sign(p)
 	}
@@ -121,12 +125,13 @@ func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing
 	m := string(p.member[:])
 	var wait, called, due, inside, gone *redis.FloatCmd
 	var rank *redis.IntCmd
-	var slot *redis.StringCmd
+	var slot, moved, counts *redis.StringCmd
 	_, err := l.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		wait, rank = tx.ZScore(ctx, r.keys[kWait], m), tx.ZRank(ctx, r.keys[kWait], m)
 		called, due = tx.ZScore(ctx, r.keys[kCalled], m), tx.ZScore(ctx, r.keys[kDue], m)
 		inside, slot = tx.ZScore(ctx, r.keys[kInside], m), tx.HGet(ctx, r.keys[kSlots], m)
-		gone = tx.ZScore(ctx, r.keys[kGone], m)
+		gone, moved = tx.ZScore(ctx, r.keys[kGone], m), tx.HGet(ctx, r.keys[kMoves], movedAway+m)
+		counts = tx.HGet(ctx, r.keys[kMoves], movedHere+m)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -135,15 +140,17 @@ func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing
 	now := b.now + time.Since(b.at).Microseconds()
 	switch {
 	case wait.Err() == nil:
-		return standing{status: Waiting, score: int64(wait.Val()), rank: int(rank.Val())}, nil
+		return standing{status: Waiting, score: int64(wait.Val()), rank: int(rank.Val()), counts: afterBar(counts.Val())}, nil
 	case called.Err() == nil:
-		return standing{status: Called, score: int64(called.Val()), due: int64(due.Val())}, nil
+		return standing{status: Called, score: int64(called.Val()), due: int64(due.Val()), counts: afterBar(counts.Val())}, nil
 	case inside.Err() == nil && int64(inside.Val()) > now:
 		s := parseSlot(slot.Val())
 		if s.granted > now {
 			return standing{status: Called, score: s.score}, nil
 		}
 		return standing{status: Admitted, score: s.score}, nil
+	case movedBefore(moved.Val(), p.score):
+		return standing{status: Left, moved: true}, nil
 	case gone.Err() == nil && int64(gone.Val()) >= p.score && (gone.Val() < 0) == (p.score < 0): // this place, not one of before
 		return standing{status: Left}, nil
 	}
@@ -156,7 +163,7 @@ func (l *Line) view(b *board, p place, st standing) View {
 		PlaceID: p.id(), Status: st.status, Waiting: b.view.Waiting, Bound: p.bound,
 		Room: l.roomView(b),
 	}
-	v.Invited = st.score < 0
+	v.Invited, v.Moved = st.score < 0, st.moved
 	switch st.status {
 	case Waiting:
 		if v.Undrawn = b.undecided(); v.Undrawn {

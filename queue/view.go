@@ -35,7 +35,9 @@ type View struct {
 	Undrawn         bool          // waiting, and the order is still to be drawn
 	Invited         bool          // ahead of the line by an invite
 	Revoked         bool          // with Expired: by the operator; joining again is refused
+	Moved           bool          // with Left: the place is another browser's now
 	Created         bool          // Join only: this call made the place
+	Kept            bool          // Move only: the code serves again
 	Bound           bool          // passes of this place are bound to the joining browser
 	Room            RoomView
 }

@@ -9,7 +9,8 @@
 --         {'paused'}                                  standing by from now on
 --         {'standby', ask again in (µs), first (1|0)} standing by, the window has stopped
 --         {'recovering', until at least (µs from now)}  nobody is admitted
---         {'admitted', jti, granted, expires, fresh (1|0), incarnation, beat}
+--         {'admitted', jti, granted, expires, fresh (1|0), incarnation, beat, customer}
+--         customer (hex): on whom a place counts that was moved here, else ''
 local member, passlife, lease = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, r = clock(), room()
 if not r then return { 'unknown' } end
@@ -19,7 +20,7 @@ local hold = recovering(ARGV[#ARGV], now)
 local function admitted(jti, granted, expires, fresh)
   if fresh == 1 then pulse() end -- a memory without this admission is known by its beat
   local memory = redis.call('HMGET', k_state, 'inc', 'beat')
-  return { 'admitted', jti, f(granted), f(expires), fresh, memory[1], memory[2] }
+  return { 'admitted', jti, f(granted), f(expires), fresh, memory[1], memory[2], counts(member) }
 end
 
 local slot = redis.call('HGET', k_slots, member)

@@ -74,6 +74,11 @@ local function redeem(id, member)
   if redis.call('HSETNX', k_invites, id .. ':' .. member, '1') == 1 then redis.call('HINCRBY', k_invites, id, 1) end
 end
 
+-- On whom a place counts that was moved here (hex, movecode.lua); '' for any other.
+local function counts(member)
+  return string.match(redis.call('HGET', k_moves, 'c:' .. member) or '', '|(%x+)$') or ''
+end
+
 -- Takes a place out of the line for good, and out of what could give it back.
 local function drop(member)
   for _, key in ipairs({ k_wait, k_priority, k_called, k_due, k_standby, k_missed, k_restored }) do

@@ -9,15 +9,16 @@
 -- returns {'unknown'} | {'closed'} | {'early', takes places at (µs, 0: not known)}
 --         | {'usedup'}, the invite's places are taken; a place the fan has is kept
 --         | what a toll that was not paid returns
---         {'waiting',  score, rank, created, run, 0, now}
---         {'called',   score, 0,    created, run, due (0: standing by), now}
+--         {'waiting',  score, rank, created, run, 0, now, customer}
+--         {'called',   score, 0,    created, run, due (0: standing by), now, customer}
 --         {'admitted', score, 0,    0,       run, 0, now}
+--         customer (hex): on whom a place counts that was moved here; '' or none: on this fan
 local member, now = ARGV[1], clock()
 local r = room()
 if not r then return { 'unknown' } end
 
 local function waiting(score, created)
-  return { 'waiting', score, redis.call('ZRANK', k_wait, member), created, r.run, 0, f(now) }
+  return { 'waiting', score, redis.call('ZRANK', k_wait, member), created, r.run, 0, f(now), created == 0 and counts(member) or '' }
 end
 
 -- An invite moves its fan ahead of all who came by themselves, unless they are there.
@@ -27,7 +28,7 @@ if waits and not (invite and tonumber(waits) >= 0) then return waiting(waits, 0)
 
 local score = redis.call('ZSCORE', k_called, member)
 if score then
-  return { 'called', score, 0, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, f(now) }
+  return { 'called', score, 0, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, f(now), counts(member) }
 end
 
 local lease = redis.call('ZSCORE', k_inside, member)

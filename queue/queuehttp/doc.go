@@ -29,5 +29,21 @@
 // The refusal carries a fresh challenge and a ticket, both for this fan. A page without
 // script waits with the ticket in a cookie and its form.
 //
+// A customer token (customers.go) goes before all of that. Another site's form may bring
+// one, and nothing else may come from another site: our cookies stay away from such a
+// form (SameSite), so the token waits in a cookie for our own page, whose join follows,
+// and a place that this browser has is never exchanged for what a form brought. The
+// token of a known customer's place stays theirs when they join again.
+//
+// A code that moves a place is given to the browser that could claim the place: a stolen
+// token of a bound place is worth neither. The code's link has it behind the #, and the
+// page there waits for a press, as what only looks at links must not use it up. A page
+// without cookies and script carries the place's kept code in its forms.
+//
+// A visit's return address (returns.go, package returnto) is kept in a cookie and held
+// against the room's list at each use. The origins on that list are the only foreign ones
+// that may call the JSON API, with the browser's cookies; the forms stay ours. usher.js
+// (snippet/) is built on that: it shows a page once this browser's place is admitted.
+//
 // A poll is answered from memory and leaves no line in the access log (Quiet).
 package queuehttp

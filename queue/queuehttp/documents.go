@@ -22,6 +22,7 @@ type placeDoc struct {
 	StandingBy  bool         `json:"standingBy,omitempty"`
 	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite
 	Revoked     bool         `json:"revoked,omitempty"` // with expired: by the operator
+	Moved       bool         `json:"moved,omitempty"`   // with left: the place is another browser's now
 	Room        roomDoc      `json:"room"`
 }
 
@@ -58,14 +59,18 @@ type passDoc struct {
 	Pass        string `json:"pass"`
 	ExpiresAt   string `json:"expiresAt"`
 	RedirectURL string `json:"redirectUrl"`
-	Binding     string `json:"binding,omitempty"`
+	// Handover is how the pass gets to a return address: "post", by a form with the
+	// fields pass, binding and room; "cookie", the page there asks for it. "" at the box
+	// office, which takes the form too, at its address without the query.
+	Handover string `json:"handover,omitempty"`
+	Binding  string `json:"binding,omitempty"`
 }
 
 func describePlace(v queue.View) placeDoc {
 	d := placeDoc{
 		PlaceID: v.PlaceID, Token: string(v.Token), Status: v.Status,
 		Position: v.Position, Ahead: v.Ahead, Waiting: v.Waiting,
-		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Room: describeRoom(v.Room),
+		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Moved: v.Moved, Room: describeRoom(v.Room),
 	}
 	if v.Invited {
 		d.Line = "invited"

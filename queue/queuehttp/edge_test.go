@@ -50,6 +50,12 @@ func (l *lockedBuffer) String() string {
 
 func newEdge(t *testing.T, rate, slots int, change ...func(*queue.Options)) *edge {
 	t.Helper()
+	return newEdgeWith(t, rate, slots, func(*Options) {}, change...)
+}
+
+// newEdgeWith also changes what its HTTP is told.
+func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...func(*queue.Options)) *edge {
+	t.Helper()
 	ro, err := redis.ParseURL(devstacktest.OwnRedis(t).URL)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +79,9 @@ func newEdge(t *testing.T, rate, slots int, change ...func(*queue.Options)) *edg
 		t.Fatal(err)
 	}
 	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: log, Quiet: Quiet})
-	New(Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log}).Register(server.App)
+	ho := Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log}
+	serve(&ho)
+	New(ho).Register(server.App)
 	addr, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"usher/internal/basehttp"
 	"usher/internal/pagehttp"
+	"usher/queue/returnto"
 )
 
 //go:embed templates static messages.*.yaml
@@ -57,7 +58,9 @@ func (s *Server) registerPages(r fiber.Router) {
 	r.Get("/rooms/:room/draw", p.draw)
 	r.Get("/rooms/:room/invite", p.invite)
 	r.Post("/rooms/:room/invite", p.own(p.takeInvite))
-	r.Post("/rooms/:room/join", p.own(p.join))
+	r.Get("/rooms/:room/move", p.showMove)
+	r.Post("/rooms/:room/move", p.own(p.takeMove))
+	r.Post("/rooms/:room/join", p.takeJoin)
 	r.Post("/rooms/:room/enter", p.own(p.enter))
 	r.Post("/rooms/:room/leave", p.own(p.leave))
 	// A reload after a form, or the language switch on its answer, comes here.
@@ -93,7 +96,31 @@ func (p *pages) index(c *fiber.Ctx) error {
 }
 
 func (p *pages) room(c *fiber.Ctx) error {
-	return p.show(c, strings.Clone(c.Params("room")), fiber.StatusOK, "")
+	room, banner := strings.Clone(c.Params("room")), ""
+	if c.Request().URI().QueryArgs().Has("return") {
+		to, ok := p.s.begin(c, room, strings.Clone(c.Query("return")))
+		if c.Locals(returnKey, to); !ok {
+			banner = "return"
+		}
+	}
+	return p.show(c, room, fiber.StatusOK, banner)
+}
+
+// returnKey is where the answer that begins a visit finds its return address: the
+// cookie comes with the next request only.
+const returnKey = "usher.return"
+
+func (p *pages) backTo(c *fiber.Ctx, room string) back {
+	if to, ok := c.Locals(returnKey).(back); ok {
+		return to
+	}
+	to, _ := p.s.whereTo(c, room, "") // no error without an address that is asked for
+	return to
+}
+
+// formsTo are the origins to which forms of the room's pages lead.
+func (p *pages) formsTo(c *fiber.Ctx, room string) pagehttp.Policy {
+	return pagehttp.Policy{FormTo: []string{p.s.bookingURL(room), p.backTo(c, room).address}}
 }
 
 // show answers with the waiting page as it stands for this fan. The banner is
@@ -108,7 +135,9 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 	}
 	p.s.ensureFan(c)
 	var doc *placeDoc
-	if d, verr := p.s.view(c, room); verr == nil {
+	if doc = p.handedOver(c, room); doc != nil {
+		info = doc.Room
+	} else if d, verr := p.s.view(c, room); verr == nil {
 		doc, info = &d, d.Room
 	} else if err == nil && slugStatus(verr) >= 500 {
 		err = verr
@@ -121,23 +150,26 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 	}
 	return p.kit.Render(c, pagehttp.View{
 		Status: status, Page: "room", Data: v.finish(p.kit.Text(c)), Path: v.path,
-		Policy: pagehttp.Policy{FormTo: []string{p.s.bookingURL(room)}},
+		Policy: p.formsTo(c, room),
 	})
 }
 
 func (p *pages) join(c *fiber.Ctx, room string) error {
 	body, err := joinForm(c)
-	created := false
+	created, doc := false, placeDoc{}
 	if err == nil {
 		if body.Altcha == "" && body.WaitTicket == "" {
 			body.WaitTicket = keptTicket(c, room)
 		}
-		_, created, err = p.s.join(c, room, body)
+		doc, created, err = p.s.join(c, room, body)
 	}
 	if created {
 		p.forgetShown(c, room)
 	}
 	p.keepTicket(c, room, err)
+	if err == nil && p.cookieless(c) {
+		return p.keptPlace(c, room, doc, "")
+	}
 	return p.after(c, room, err)
 }
 
@@ -152,17 +184,33 @@ func (p *pages) leave(c *fiber.Ctx, room string) error {
 // enter claims and, once admitted, answers with the form that carries the pass
 // to the box office. Pass and binding are in a POST body and never in an address.
 func (p *pages) enter(c *fiber.Ctx, room string) error {
-	pass, err := p.s.claim(c, room)
+	code, err := formCode(c)
 	if err != nil {
 		return p.after(c, room, err)
 	}
+	var pass passDoc
+	if code != "" {
+		if pass, err = p.enterByCode(c, room, code); err != nil {
+			return p.takeMove(c, room) // shows how the place stands, and the code
+		}
+	} else if pass, err = p.s.claim(c, room, ""); err != nil {
+		return p.after(c, room, err)
+	}
 	p.forgetShown(c, room)
+	data := struct {
+		passDoc
+		Action, Room string
+	}{pass, pass.RedirectURL, ""}
+	switch pass.Handover {
+	case returnto.Cookie: // the page there asks for the pass itself
+		return c.Redirect(pass.RedirectURL, fiber.StatusSeeOther)
+	case returnto.Post:
+		data.Room = room
+	default:
+		data.Action = withoutQuery(pass.RedirectURL)
+	}
 	return p.kit.Render(c, pagehttp.View{
-		Page: "enter", Path: roomPath(room), Secret: true,
-		Data: struct {
-			passDoc
-			Action, Back string
-		}{pass, withoutQuery(pass.RedirectURL), roomPath(room)},
+		Page: "enter", Path: roomPath(room), Secret: true, Data: data,
 		Policy: pagehttp.Policy{FormTo: []string{pass.RedirectURL}},
 	})
 }

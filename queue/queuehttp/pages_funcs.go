@@ -20,7 +20,7 @@ var pageFuncs = template.FuncMap{
 		switch state {
 		case stateCalled, stateStandBy, stateAdmitted:
 			return "lit"
-		case stateExpired, stateLeft, stateClosed:
+		case stateExpired, stateLeft, stateMoved, stateKnown, stateClosed:
 			return "plain"
 		}
 		return "stage"
@@ -36,7 +36,7 @@ var pageFuncs = template.FuncMap{
 	"banner": func(key, now string) any {
 		kind := "warn"
 		switch key {
-		case "paused", "cookies":
+		case "paused", "cookies", "return":
 			kind = "info"
 		case "sold":
 			kind = "bad"

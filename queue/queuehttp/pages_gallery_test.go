@@ -61,6 +61,7 @@ func exhibits() []exhibit {
 		{name: "expired", place: status(queue.Expired)},
 		{name: "admitted", place: status(queue.Admitted)},
 		{name: "left", query: "?left=1"},
+		{name: "moved", place: func(d *placeDoc) { d.Status, d.Moved = queue.Left, true }},
 		{name: "closed", room: func(r *roomDoc) { r.State = "closed" }},
 		{name: "scheduled", room: func(r *roomDoc) {
 			r.State = "scheduled"
@@ -96,7 +97,7 @@ func gallery(t *testing.T) (base string) {
 	app.Get("/enter", func(c *fiber.Ctx) error {
 		return kit.Render(c, pagehttp.View{Page: "enter", Data: struct {
 			passDoc
-			Action, Back string
+			Action, Room string
 		}{passDoc{Pass: "pass", Binding: "binding"}, "http://booking.test/enter", "/"}})
 	})
 	app.Get("/rooms/:room", func(c *fiber.Ctx) error {

@@ -35,9 +35,15 @@ type house struct {
 	mu      sync.Mutex
 	version int64
 	entered []url.Values // forms posted to /enter
+	change  func(*Options)
 }
 
 func newHouse(t *testing.T, rate, slots int) *house {
+	t.Helper()
+	return newHouseWith(t, rate, slots, func(*Options) {})
+}
+
+func newHouseWith(t *testing.T, rate, slots int, change func(*Options)) *house {
 	t.Helper()
 	o, err := redis.ParseURL(devstacktest.OwnRedis(t).URL)
 	if err != nil {
@@ -50,7 +56,7 @@ func newHouse(t *testing.T, rate, slots int) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, room: "hall", line: line}
+	h := &house{t: t, room: "hall", line: line, change: change}
 	h.booking = httptest.NewServer(http.HandlerFunc(h.enter))
 	t.Cleanup(h.booking.Close)
 	h.set("open", rate, slots)
@@ -98,7 +104,11 @@ func (h *house) serve() {
 		h.t.Fatal(err)
 	}
 	h.base = "http://" + ln.Addr().String()
-	New(Options{Line: h.line, Keys: func() pass.Ring { return ring }, PublicURL: h.base, Log: quiet()}).Register(srv.App)
+	o := Options{Line: h.line, Keys: func() pass.Ring { return ring }, PublicURL: h.base, Log: quiet()}
+	if h.change != nil {
+		h.change(&o)
+	}
+	New(o).Register(srv.App)
 	go func() { _ = srv.App.Listener(ln) }()
 	h.t.Cleanup(func() { _ = srv.App.Shutdown() })
 }

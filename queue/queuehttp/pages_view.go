@@ -19,6 +19,8 @@ const (
 	stateAdmitted  = "admitted"
 	stateExpired   = "expired"
 	stateLeft      = "left"
+	stateMoved     = "moved"     // to another browser
+	stateKnown     = "known"     // no place yet, and none for whom no integrator names
 	stateJoin      = "join"      // no place yet
 	stateScheduled = "scheduled" // no place yet, and none to be had before the opening
 	stateClosed    = "closed"
@@ -46,6 +48,7 @@ type waitView struct {
 	Remaining                                      int    // hundredths of the claim window
 	Boot                                           string // JSON for room.js
 
+	back   string // the return address of this visit
 	path   string
 	now    time.Time
 	script json.RawMessage // room.js's messages
@@ -53,7 +56,7 @@ type waitView struct {
 
 // waitView gathers the facts; finish turns them into words.
 func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc, banner string) *waitView {
-	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), now: time.Now(), script: p.scripts[pagehttp.Negotiate(c).Code]}
+	v := &waitView{Room: room, Title: info.Title, Banner: banner, path: roomPath(room), back: p.backTo(c, room).address, now: time.Now(), script: p.scripts[pagehttp.Negotiate(c).Code]}
 	if v.Title == "" {
 		v.Title = room
 	}
@@ -68,6 +71,9 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 	}
 	v.WindowMinutes = max(1, int((claimWindow(info)+30*time.Second)/time.Minute))
 	v.State = pageState(info, doc, c.Query("left") != "")
+	if (v.State == stateJoin || v.State == stateLeft || v.State == stateMoved) && p.unnamed(c, room) {
+		v.State = stateKnown
+	}
 	if v.State == stateLeft {
 		v.path += "?left=1"
 	}
@@ -77,7 +83,7 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 		v.Doc.Position, v.First = shown.apply(v.Doc.Position)
 		v.Doc.Ahead = max(0, v.Doc.Position-1)
 		p.rememberShown(c, room, v.Doc.Token, shownPlace{First: v.First, Last: v.Doc.Position})
-	case stateExpired, stateLeft:
+	case stateExpired, stateLeft, stateMoved:
 		p.forgetShown(c, room) // a new place may be further back
 	}
 	return v
@@ -112,6 +118,8 @@ func pageState(info roomDoc, doc *placeDoc, left bool) string {
 	switch {
 	case closed:
 		return stateClosed
+	case doc != nil && doc.Moved:
+		return stateMoved
 	case left || doc != nil && doc.Status == queue.Left:
 		return stateLeft
 	case info.State == "scheduled":
@@ -200,7 +208,7 @@ func (v *waitView) boot() string {
 	doc.Token = ""
 	b, err := json.Marshal(map[string]any{
 		"room": v.Room, "title": v.Title, "state": v.State, "doc": doc, "first": v.First, "mark": mark,
-		"now": stamp(v.now), "m": v.script,
+		"now": stamp(v.now), "back": v.back, "m": v.script,
 	})
 	if err != nil {
 		return "{}" // only numbers and strings go in

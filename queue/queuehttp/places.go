@@ -20,6 +20,9 @@ type joinBody struct {
 	Altcha     string `json:"altcha"`     // a solved challenge, base64 as ALTCHA's libraries make it
 	Invite     string `json:"invite"`     // an invite's token: a place ahead of the line
 	WaitTicket string `json:"waitTicket"` // of an answer proof-required, once its time has come
+
+	CustomerToken string `json:"customerToken"` // an integrator's word for who the fan is
+	MoveCode      string `json:"moveCode"`      // of another browser, whose place moves here
 }
 
 // joinForm reads a joinBody from the page's form, which may be empty.
@@ -31,13 +34,16 @@ func joinForm(c *fiber.Ctx) (b joinBody, err error) {
 	if err != nil {
 		return b, err
 	}
-	return joinBody{Altcha: get("altcha"), WaitTicket: get("waitTicket"), Invite: strings.TrimSpace(get("invite"))}, nil
+	return joinBody{
+		Altcha: get("altcha"), WaitTicket: get("waitTicket"), Invite: strings.TrimSpace(get("invite")),
+		CustomerToken: strings.TrimSpace(get("customerToken")),
+	}, nil
 }
 
 // join gives the caller a place in the room or finds the one they have, and sets
 // the cookies. created tells which. Errors are problems.
 func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, created bool, err error) {
-	fan, fresh, err := s.whoJoins(c, room)
+	fan, fresh, err := s.joins(c, room, body)
 	if err != nil {
 		return placeDoc{}, false, err
 	}
@@ -60,6 +66,7 @@ func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, c
 		s.setCookie(c, fanCookie, fan.ID, fanCookieLife)
 	}
 	s.setPlace(c, room, v.Token)
+	s.forgetCustomer(c, room)
 	return describePlace(v), v.Created, nil
 }
 
@@ -73,6 +80,9 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 	good := s.line.Holds(room, token)
 	if bearer && !good {
 		return queue.Fan{}, false, s.brokenToken(c)
+	}
+	if good && s.line.IsKnown(room, token) { // the customer's place, whatever this browser's id
+		return queue.Fan{Place: token}, false, nil
 	}
 	fans := s.fans(c)
 	// The cookie this place was given to, of several or beside a newer one.
@@ -112,24 +122,42 @@ func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
 	return describePlace(v), nil
 }
 
-// claim is the caller's pass, minted from the slot: the same one each time.
-// Errors are problems: not-called-yet, stand-by, place-expired, room-paused,
+// claim is the caller's pass, minted from the slot: the same one each time. It leads to
+// the return address, if one is asked for or was kept, and else to the box office. Errors are problems: not-called-yet, stand-by, place-expired, room-paused,
 // binding-lost, …
-func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
+func (s *Server) claim(c *fiber.Ctx, room, returnAddress string) (passDoc, error) {
 	token, err := s.presented(c, room)
+	if err != nil {
+		return passDoc{}, err
+	}
+	to, err := s.whereTo(c, room, returnAddress)
 	if err != nil {
 		return passDoc{}, err
 	}
 	// Before anything is granted: a pass whose binding nobody can tell opens no
 	// session, and its slot would be held for nothing.
+	binding, err := s.bond(c, room, token)
+	if err != nil {
+		return passDoc{}, err
+	}
+	return s.claimFor(room, token, binding, to)
+}
+
+// bond is the secret that the place is bound to the caller's browser by, "" for a place
+// that is bound to none; the problem binding-lost when it is another's.
+func (s *Server) bond(c *fiber.Ctx, room string, token queue.Token) (string, error) {
 	binding, bound, err := s.line.Bond(room, token, s.fans(c))
 	if err != nil {
-		return passDoc{}, problem(err)
+		return "", problem(err)
 	}
 	if bound && binding == "" {
-		return passDoc{}, errBindingLost.Detailf("The place is bound to the browser that joined, by its cookie " + fanCookie +
+		return "", errBindingLost.Detailf("The place is bound to the browser that joined, by its cookie " + fanCookie +
 			"; send it along. Without it, leave and join again. Nothing was changed.")
 	}
+	return binding, nil
+}
+
+func (s *Server) claimFor(room string, token queue.Token, binding string, to back) (passDoc, error) {
 	ctx, cancel := callContext()
 	defer cancel()
 	a, err := s.line.Claim(ctx, room, token)
@@ -144,7 +172,11 @@ func (s *Server) claim(c *fiber.Ctx, room string) (passDoc, error) {
 	if err != nil {
 		return passDoc{}, fmt.Errorf("queuehttp: %w", err)
 	}
-	return passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room), Binding: binding}, nil
+	d := passDoc{Pass: signed, ExpiresAt: stamp(a.ExpiresAt), RedirectURL: s.enterURL(room), Binding: binding}
+	if to.address != "" {
+		d.RedirectURL, d.Handover = to.address, to.handover
+	}
+	return d, nil
 }
 
 // leave gives the caller's place up and clears its cookie.
@@ -208,6 +240,14 @@ func (s *Server) postPlace(c *fiber.Ctx) error {
 		return err
 	}
 	name := room(c)
+	if body.MoveCode != "" {
+		doc, _, err := s.move(c, name, body.MoveCode)
+		if err != nil {
+			return err
+		}
+		noStore(c)
+		return c.JSON(doc)
+	}
 	doc, created, err := s.join(c, name, body)
 	if err != nil {
 		return err
@@ -239,11 +279,13 @@ func (s *Server) deletePlace(c *fiber.Ctx) error {
 }
 
 func (s *Server) postPass(c *fiber.Ctx) error {
-	var body struct{}
+	var body struct {
+		Return string `json:"return"` // where to go with the pass; default: as the waiting page was called with
+	}
 	if err := basehttp.DecodeJSON(c, &body, true); err != nil {
 		return err
 	}
-	doc, err := s.claim(c, room(c))
+	doc, err := s.claim(c, room(c), body.Return)
 	if err != nil {
 		return err
 	}

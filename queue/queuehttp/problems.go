@@ -60,6 +60,10 @@ func problem(err error) error {
 		return errNotCalled.Detailf("Ask for the place, and for the pass once its status is called.")
 	case errors.Is(err, queue.ErrExpired):
 		return errExpired.Detailf("The call was missed, the place was left, or the visit is over. Join again.")
+	case errors.Is(err, queue.ErrMoveCode):
+		return errMoveCode.Detailf("It is mistyped, was used by another browser or replaced, or its time is over. Places are kept.")
+	case errors.Is(err, queue.ErrAdmitted):
+		return errAlreadyAdmitted.Detailf("Go on in the browser that was let in.")
 	case errors.Is(err, queue.ErrInviteInvalid):
 		return errInviteBad.Detailf("Nothing was changed; a join without it takes a place at the end of the line.")
 	case errors.Is(err, queue.ErrInviteUsedUp):

@@ -13,6 +13,7 @@ import (
 	"usher/internal/pagehttp"
 	"usher/queue"
 	"usher/queue/proof"
+	"usher/queue/returnto"
 )
 
 // callTimeout bounds one call of the line: a request waits for Redis no longer.
@@ -28,10 +29,12 @@ type Options struct {
 	BookingURL    func(room string) string // for rooms whose settings name none; may be nil
 	SecureCookies bool                     // set the Secure attribute; needed behind TLS
 
-	Tolls          func() Tolls   // what new places cost, asked at each join; nil: nothing
-	Proofs         *proof.Issuer  // needed where Tolls may ask for proofs
-	ProofMetrics   *proof.Metrics // default: counted for nobody
-	TrustedProxies []string       // addresses or CIDRs whose X-Forwarded-For is believed
+	Tolls          func() Tolls                       // what new places cost, asked at each join; nil: nothing
+	Proofs         *proof.Issuer                      // needed where Tolls may ask for proofs
+	ProofMetrics   *proof.Metrics                     // default: counted for nobody
+	Customers      func(room string) Customers        // whom a room knows by name, asked at each join; nil: nobody
+	Returns        func(room string) []returnto.Entry // where a room's fans may go back to, and whose pages may call; nil: nowhere
+	TrustedProxies []string                           // addresses or CIDRs whose X-Forwarded-For is believed
 }
 
 // Server answers for the line.
@@ -60,11 +63,16 @@ func New(o Options) *Server {
 func (s *Server) Register(r fiber.Router) {
 	r.Get("/v1/rooms", s.getRooms)
 	r.Get("/v1/rooms/:room", s.getRoom)
-	r.Post("/v1/rooms/:room/places", s.own(s.postPlace))
+	r.Post("/v1/rooms/:room/places", s.cors(s.own(s.postPlace)))
 	r.Get("/v1/rooms/:room/challenge", s.getChallenge)
-	r.Get(pollRoute, s.getPlace)
-	r.Delete(pollRoute, s.own(s.deletePlace))
-	r.Post("/v1/rooms/:room/pass", s.own(s.postPass))
+	r.Get(pollRoute, s.cors(s.getPlace))
+	r.Delete(pollRoute, s.cors(s.own(s.deletePlace)))
+	r.Post("/v1/rooms/:room/place/move", s.own(s.postMove))
+	r.Post("/v1/rooms/:room/pass", s.cors(s.own(s.postPass)))
+	for _, path := range []string{"/v1/rooms/:room/places", pollRoute, "/v1/rooms/:room/pass"} {
+		r.Options(path, s.cors(s.preflight))
+	}
+	r.Get("/usher.js", s.getSnippet)
 	r.Get("/v1/rooms/:room/draw", s.getDraw)
 	r.Get("/v1/rooms/:room/draw/entries", s.getDrawEntries)
 	r.Get("/.well-known/jwks.json", s.getKeys)
@@ -74,10 +82,11 @@ func (s *Server) Register(r fiber.Router) {
 // own refuses a call that another site's page makes a visitor's browser send. Not
 // sending cookies along (SameSite) is not enough: the answer to such a form would
 // still set them, and replace the fan's id and place. Programs send neither Origin
-// nor Sec-Fetch-Site, and no form can send a Bearer.
+// nor Sec-Fetch-Site, and no form can send a Bearer. The pages of the origins on the
+// room's list are the integrator's, and may.
 func (s *Server) own(next fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		if basehttp.BearerToken(c) == "" && !s.ours(c) {
+		if basehttp.BearerToken(c) == "" && !s.ours(c) && !s.listed(c) {
 			return errCrossSite.Detailf("Nothing was changed. A program sends no Origin, or its place token as Bearer.")
 		}
 		return next(c)

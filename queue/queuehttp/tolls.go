@@ -236,11 +236,8 @@ func (s *Server) address(c *fiber.Ctx) string { return basehttp.ClientIP(c, s.op
 // told to slow down; it costs no call of the store, and good tokens of the same
 // address are served all the while.
 func (s *Server) brokenToken(c *fiber.Ctx) error {
-	if t := s.gate.tolls(); t.Failures.PerMinute > 0 {
-		address, _ := limits.Blocks(s.address(c))
-		if wait := s.gate.failures.Allow(address, t.Failures, time.Now()); wait > 0 {
-			return errTooMany.Detailf("Too many broken place tokens from this address.").After(wait)
-		}
+	if refused := s.tooManyFailures(c, "place tokens"); refused != nil {
+		return refused
 	}
 	return errTokenInvalid
 }

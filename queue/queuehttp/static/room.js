@@ -80,10 +80,12 @@ const put = (id, text) => {
 };
 
 const lit = ["called", "standby", "admitted"];
-const plain = ["expired", "left", "closed"];
+const plain = ["expired", "left", "moved", "known", "closed"];
+const over = ["expired", "left", "moved", "known"]; // nothing comes by itself any more
 
 function stateOf(d) {
   const closed = d.room.state === "closed" || d.room.mode === "reject";
+  if (d.moved) return "moved";
   if (d.status === "admitted") return "admitted";
   if (closed) return "closed";
   if (d.status === "called") return d.standingBy ? "standby" : "called";
@@ -110,8 +112,8 @@ function show(next) {
 }
 
 function changed(before) {
-  if (state === "expired" || state === "left") forget();
-  if (["waiting", "joining", "expired", "left"].includes(state)) claimed = claiming = owed = false;
+  if (over.includes(state)) forget();
+  if (state === "waiting" || state === "joining" || over.includes(state)) claimed = claiming = owed = false;
   const words = { called: "called", standby: "standby", expired: "expired", left: "left" };
   if (words[state]) say(t("w.say." + words[state]));
   if (state === "closed" && before !== "trouble") say(t("w.say.closed"));
@@ -252,7 +254,7 @@ async function once(work, rank = POLL) {
 }
 
 async function joinNow() {
-  if (state === "join" || state === "left" || state === "expired") show("joining");
+  if (state === "join" || over.includes(state)) show("joining");
   const r = await call("POST", "/places", JSON.stringify(paid));
   if (!r.ok) return refused(r);
   paid = {};
@@ -354,7 +356,7 @@ function refused(r) {
     case "place-token-missing":
     case "place-token-invalid":
     case "place-from-earlier-run":
-      if (state === "left" || state === "join") return;
+      if (state === "left" || state === "moved" || state === "known" || state === "join") return;
       if (!bearer && token) bearer = token; // cookies are refused: the token was ours a moment ago
       else {
         bearer = token = "";
@@ -382,6 +384,14 @@ function refused(r) {
     case "proof-invalid":
       paid = {};
       return pay(r.json);
+    case "customer-token-required":
+    case "customer-token-invalid":
+      clearTimeout(timer);
+      show("known");
+      return flag("");
+    case "return-not-allowed": // the list changed since the visit began
+      boot.back = "";
+      return again(claim);
     case "binding-lost":
       stopAuto();
       return again(joinAnew);
@@ -437,7 +447,7 @@ function later(what, ms) {
 function plan() {
   if (wanting()) return later(claim, state === "standby" ? 1000 + Math.random() * 1000 : 50);
   if (state === "closed") return later(pollRoom, 30000);
-  if (state === "expired" || state === "left") return clearTimeout(timer);
+  if (over.includes(state)) return clearTimeout(timer);
   let wait = Math.min(Math.max(doc.pollAfterMs || 5000, 1000), 120000);
   if (state === "admitted") wait = Math.max(wait, 15000);
   const half = windowMs() / 2 * (0.85 + Math.random() / 10);
@@ -453,7 +463,7 @@ function plan() {
 function woke() {
   if (document.hidden) return stopAuto(), plan();
   if (state === "called") startAuto();
-  if (state === "left" || state === "expired" || state === "join" || state === "joining") return;
+  if (over.includes(state) || state === "join" || state === "joining") return;
   if (wanting()) return later(claim, 0);
   later(question(), Math.max(0, asked + 1000 - Date.now())); // at once, unless it was asked this second
 }
@@ -463,7 +473,7 @@ addEventListener("pageshow", (e) => { if (e.persisted) { asked = 0; woke(); } })
 addEventListener("offline", () => flag("offline"));
 addEventListener("online", () => {
   flag("");
-  if (state !== "left" && state !== "expired") later(question(), Math.random() * 3000);
+  if (!over.includes(state)) later(question(), Math.random() * 3000);
 });
 
 // ---- coming in --------------------------------------------------------------
@@ -492,7 +502,7 @@ function stopAuto() {
 
 async function claimNow() {
   claiming = owed = true;
-  const r = await call("POST", "/pass");
+  const r = await call("POST", "/pass", boot.back ? JSON.stringify({ return: boot.back }) : undefined);
   claiming = r.status >= 500 || r.status === 429;
   if (!r.ok) return refused(r);
   claimed = true;
@@ -507,11 +517,16 @@ const claim = () => once(claimNow, WISH);
 function enter(pass) {
   clearTimeout(timer);
   const to = new URL(pass.redirectUrl);
-  to.search = "";
+  if (pass.handover === "cookie") {
+    later(poll, 15000);
+    return location.assign(to.href); // the page there asks for the pass itself
+  }
+  if (!pass.handover) to.search = "";
+  else pass.room = boot.room;
   const form = document.createElement("form");
   form.method = "post";
   form.action = to.href;
-  for (const name of ["pass", "binding"]) {
+  for (const name of ["pass", "binding", "room"]) {
     if (!pass[name]) continue;
     const field = document.createElement("input");
     field.type = "hidden";
@@ -592,7 +607,7 @@ opening();
 if (state === "join") join();
 else if (state === "scheduled" || state === "closed") later(pollRoom, untilOpen());
 else if (state === "trouble") later(() => location.reload(), 5000 + Math.random() * 5000);
-else if (state !== "left" && state !== "expired") {
+else if (!over.includes(state)) {
   render();
   $("notify").hidden = !(state === "waiting" && canAsk());
   if (state === "called") called();

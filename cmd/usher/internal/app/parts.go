@@ -24,7 +24,7 @@ func quiet(listener string) func(c *fiber.Ctx) bool {
 	return func(c *fiber.Ctx) bool {
 		path := c.Path()
 		switch {
-		case strings.HasPrefix(path, "/assets/"), listener == "sandbox" && strings.HasPrefix(path, "/static/"):
+		case strings.HasPrefix(path, "/assets/"), listener == "edge" && path == "/usher.js", listener == "sandbox" && strings.HasPrefix(path, "/static/"):
 			return true
 		case listener == "edge":
 			return queuehttp.Quiet(c)
@@ -60,10 +60,12 @@ func (a *App) buildEdge() error {
 		return err
 	}
 	bookingURL := a.urlOf("booking", c.Booking.PublicURL)
+	integrators := newIntegrators(a.config, a.log)
 	queuehttp.New(queuehttp.Options{
 		Line: line, Keys: keys.get, Log: a.log, PublicURL: a.urlOf("edge", c.Edge.PublicURL),
 		BookingURL: func(string) string { return bookingURL }, SecureCookies: c.Edge.SecureCookies,
 		Tolls: a.tolls, Proofs: proof.New(bytesOf(c.Edge.PlaceSecrets)), ProofMetrics: proofs, TrustedProxies: c.HTTP.TrustedProxies,
+		Customers: integrators.customersOf, Returns: integrators.returnsOf,
 	}).Register(a.servers["edge"].App)
 	a.spawn("line", line.Run)
 	return nil
