@@ -35,6 +35,7 @@ type Edge struct {
 	ClaimWindow   time.Duration `koanf:"claimWindow"`             // how long an invitation stands
 	Limits        Limits        `koanf:"limits"`
 	Proof         Proof         `koanf:"proof"`
+	Streams       Streams       `koanf:"streams"`
 }
 
 // Booking configures the box office's listener, its lanes and the bridge.
@@ -128,6 +129,7 @@ func Default() Config {
 		Log: Log{Level: "info"},
 		Edge: Edge{
 			Addr: ":8080", SecureCookies: true, ClaimWindow: 2 * time.Minute, Limits: defaultLimits(), Proof: defaultProof(),
+			Streams: defaultStreams(),
 		},
 		Sandbox: Sandbox{Addr: ":8082"},
 		Admin:   Admin{Addr: "127.0.0.1:9090"},

@@ -100,6 +100,7 @@ type Line struct {
 	rooms   map[string]*room // by name; under roomsMu
 	listed  atomic.Pointer[roomList]
 	once    singleflight.Group // one look for a new room at a time
+	moves   chan struct{}
 }
 
 // New checks the options; it starts nothing and asks Redis nothing.
@@ -107,7 +108,7 @@ func New(rdb redis.UniversalClient, o Options) (*Line, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	l := &Line{rdb: rdb, opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}}
+	l := &Line{rdb: rdb, opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}, moves: make(chan struct{}, 1)}
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
 		return nil, err

@@ -164,6 +164,7 @@ func (l *Line) allRooms() []*room {
 // refreshAll reads the list of rooms and every board, and lets the valves decide on
 // what the boards say.
 func (l *Line) refreshAll(ctx context.Context) error {
+	defer l.moved()
 	listCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	names, err := l.rdb.SMembers(listCtx, roomsKey).Result()

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +29,11 @@ func (s Shown) String() string {
 	if s.Rate == 0 {
 		return strconv.Itoa(s.Position)
 	}
-	return fmt.Sprintf("%d.%d.%d.%d", s.Position, int(s.Low.Seconds()), s.Rate, s.Cap)
+	b := strconv.AppendInt(make([]byte, 0, 32), int64(s.Position), 10)
+	for _, n := range [3]int{int(s.Low.Seconds()), s.Rate, s.Cap} {
+		b = strconv.AppendInt(append(b, '.'), int64(n), 10)
+	}
+	return string(b)
 }
 
 // ParseShown reads what String wrote, or a bare position; the zero Shown for

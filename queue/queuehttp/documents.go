@@ -22,6 +22,7 @@ type placeDoc struct {
 	StandingBy  bool         `json:"standingBy,omitempty"`
 	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite
 	Revoked     bool         `json:"revoked,omitempty"` // with expired: by the operator
+	Stream      bool         `json:"stream,omitempty"`  // news come by …/place/stream too, without asking
 	Room        roomDoc      `json:"room"`
 }
 
@@ -61,11 +62,18 @@ type passDoc struct {
 	Binding     string `json:"binding,omitempty"`
 }
 
-func describePlace(v queue.View) placeDoc {
+func (s *Server) describePlace(v queue.View) placeDoc {
+	d := describeAlone(&v)
+	d.Stream, d.Room = s.streamable(&v), describeRoom(v.Room)
+	return d
+}
+
+// describeAlone is the document without its room, and without the hint of a stream.
+func describeAlone(v *queue.View) placeDoc {
 	d := placeDoc{
 		PlaceID: v.PlaceID, Token: string(v.Token), Status: v.Status,
 		Position: v.Position, Ahead: v.Ahead, Waiting: v.Waiting,
-		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Room: describeRoom(v.Room),
+		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked,
 	}
 	if v.Invited {
 		d.Line = "invited"

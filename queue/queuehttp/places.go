@@ -60,7 +60,7 @@ func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, c
 		s.setCookie(c, fanCookie, fan.ID, fanCookieLife)
 	}
 	s.setPlace(c, room, v.Token)
-	return describePlace(v), v.Created, nil
+	return s.describePlace(v), v.Created, nil
 }
 
 // whoJoins finds out who the fan is; fresh when a new id was made for them.
@@ -95,21 +95,34 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 // answer before said under `shown`, or the last position alone, under this token. Errors are problems: place-token-missing when
 // the caller presents none (or only a broken cookie).
 func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
-	token, err := s.presented(c, room)
+	v, err := s.look(c, room)
 	if err != nil {
 		return placeDoc{}, err
 	}
+	return s.describePlace(v), nil
+}
+
+// look is view before it is put into words.
+func (s *Server) look(c *fiber.Ctx, room string) (queue.View, error) {
 	shown := queue.ParseShown(c.Query("shown"))
+	if v, ok := s.line.Recall(room, s.firstToken(c, room), shown); ok {
+		return v, nil
+	}
+	room = strings.Clone(room) // what the line keeps outlives the request
+	token, err := s.presented(c, room)
+	if err != nil {
+		return queue.View{}, err
+	}
 	ctx, cancel := callContext()
 	defer cancel()
 	v, err := s.line.StatusSince(ctx, room, token, shown)
 	if err != nil {
-		return placeDoc{}, problem(err)
+		return queue.View{}, problem(err)
 	}
 	if v.Token != token {
 		s.setPlace(c, room, v.Token) // the place moved; its token moves along
 	}
-	return describePlace(v), nil
+	return v, nil
 }
 
 // claim is the caller's pass, minted from the slot: the same one each time.
@@ -222,12 +235,12 @@ func (s *Server) postPlace(c *fiber.Ctx) error {
 }
 
 func (s *Server) getPlace(c *fiber.Ctx) error {
-	doc, err := s.view(c, room(c))
+	v, err := s.look(c, c.Params("room"))
 	if err != nil {
 		return err
 	}
 	noStore(c)
-	return c.JSON(doc)
+	return s.sendPlace(c, &v)
 }
 
 func (s *Server) deletePlace(c *fiber.Ctx) error {
