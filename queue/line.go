@@ -101,6 +101,8 @@ type Line struct {
 	listed  atomic.Pointer[roomList]
 	once    singleflight.Group // one look for a new room at a time
 	moves   chan struct{}
+
+	together together
 }
 
 // New checks the options; it starts nothing and asks Redis nothing.
@@ -109,6 +111,7 @@ func New(rdb redis.UniversalClient, o Options) (*Line, error) {
 		return nil, err
 	}
 	l := &Line{rdb: rdb, opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}, moves: make(chan struct{}, 1)}
+	l.together.l = l
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
 		return nil, err
