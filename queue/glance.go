@@ -55,9 +55,10 @@ func (l *Line) Glance(ctx context.Context, name string, asks []Ask) []Answer {
 			answers[i].Same = true
 			continue
 		}
-		q, bad := l.ask(r, b, a.Token, p, a.Told)
-		answers[i].View, answers[i].Err = q.view, bad
-		if bad == nil && !q.done {
+		q := question{b: b, r: r, t: a.Token, told: a.Told, p: p}
+		done, bad := l.ask(&q, &answers[i].View)
+		answers[i].Err = bad
+		if bad == nil && !done {
 			open, of = append(open, q), append(of, i)
 		}
 	}
@@ -77,18 +78,18 @@ func (l *Line) read(ctx context.Context, r *room, b *board, open []question, of 
 	for i := range open {
 		q, a := &open[i], &answers[of[i]]
 		if err != nil {
-			a.View, a.Err = l.answer(q, standing{}, false, err)
+			a.Err = l.answer(q, &a.View, standing{}, false, err)
 			continue
 		}
 		st, recovering := found[i], b.view.Recovering
 		if st.status == Expired { // ended, or forgotten: rare, and asked for one by one
 			var cause error
 			st, recovering, cause = l.find(ctx, r, b, q.t, q.p)
-			a.View, a.Err = l.answer(q, st, recovering, cause)
+			a.Err = l.answer(q, &a.View, st, recovering, cause)
 			continue
 		}
 		l.tokens.check(q.t, b.inc)
-		a.View, a.Err = l.answer(q, st, recovering, nil)
+		a.Err = l.answer(q, &a.View, st, recovering, nil)
 	}
 }
 

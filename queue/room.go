@@ -264,9 +264,14 @@ func (l *Line) Rooms() []RoomView {
 
 func (l *Line) roomView(b *board) RoomView {
 	v := b.view
+	l.ageing(&v, b)
+	return v
+}
+
+// ageing sets what depends on how old the board is.
+func (l *Line) ageing(v *RoomView, b *board) {
 	v.ClaimWindow = l.opts.ClaimWindow
 	age := time.Since(b.at)
 	v.Stale = age > staleAfter
 	v.InventoryOK = b.report > 0 && time.Duration(b.now-b.report)*time.Microsecond+age <= l.opts.ReportTTL+l.opts.BoardEvery
-	return v
 }

@@ -36,30 +36,33 @@ func (l *Line) StatusSince(ctx context.Context, name string, t Token, told Shown
 	if err != nil {
 		return View{}, err
 	}
-	q, err := l.ask(r, b, t, p, told)
-	if err != nil || q.done {
-		return q.view, err
+	q := question{b: b, r: r, t: t, told: told, p: p}
+	var v View
+	if done, err := l.ask(&q, &v); err != nil || done {
+		return v, err
 	}
 	st, recovering, err := l.find(ctx, r, b, t, q.p)
-	return l.answer(&q, st, recovering, err)
+	err = l.answer(&q, &v, st, recovering, err)
+	return v, err
 }
 
 // Recall is StatusSince when memory alone can answer; ok is false when it cannot, for
-// whatever reason: ask StatusSince then. It neither waits nor keeps name and t.
-func (l *Line) Recall(name string, t Token, told Shown) (v View, ok bool) {
+// whatever reason: ask StatusSince then. It neither waits nor keeps name and t. v is
+// the caller's, as this is what each poll does.
+func (l *Line) Recall(v *View, name string, t Token, told Shown) (ok bool) {
 	if t == "" {
-		return View{}, false
+		return false
 	}
-	r, b := l.known(name)
-	if b == nil {
-		return View{}, false
+	q := question{t: t, told: told}
+	if q.r, q.b = l.known(name); q.b == nil {
+		return false
 	}
-	p, err := l.verify(name, t)
-	if err != nil {
-		return View{}, false
+	var err error
+	if q.p, err = l.verify(name, t); err != nil {
+		return false
 	}
-	q, err := l.ask(r, b, t, p, told)
-	return q.view, err == nil && q.done && q.view.Token == t
+	done, err := l.ask(&q, v)
+	return err == nil && done && v.Token == t
 }
 
 // question is one place that is asked about.
@@ -71,40 +74,36 @@ type question struct {
 	p          place // as it stands now; after a draw not as its token says
 	shownScore int64
 	mark       int64
-	done       bool // memory answered: view
-	view       View
 }
 
-// ask answers from memory what memory knows; what it does not, Redis must tell.
-func (l *Line) ask(r *room, b *board, t Token, p place, told Shown) (question, error) {
-	q := question{b: b, r: r, t: t, told: told, p: p, shownScore: p.score}
-	if p.run < b.view.Run {
-		return q, ErrOldRun
+// ask answers from memory what memory knows (done); what it does not, Redis must tell.
+func (l *Line) ask(q *question, v *View) (done bool, err error) {
+	b := q.b
+	q.shownScore = q.p.score
+	if q.p.run < b.view.Run {
+		return false, ErrOldRun
 	}
-	if r.revoked.Load().place(p) {
-		q.done, q.view = true, l.view(b, p, standing{status: Expired})
-		q.view.Token, q.view.Revoked = t, true
-		return q, nil
+	if revoked := q.r.revoked.Load(); revoked != nil && revoked.place(q.p) {
+		l.fill(v, b, &q.p, standing{status: Expired})
+		v.Token, v.Revoked = q.t, true
+		return true, nil
 	}
-	q.p = b.current(p)
-	q.mark = r.mark.Load()
-	if !b.knows(q.p, q.mark) || !l.vouched(b, t, q.p) {
-		return q, nil
+	q.p = b.current(q.p)
+	q.mark = q.r.mark.Load()
+	if !b.knows(q.p, q.mark) || !l.vouched(b, q.t, q.p) {
+		return false, nil
 	}
-	var err error
-	q.done = true
-	q.view, err = l.answer(&q, standing{status: Waiting, score: q.p.score, rank: b.position(q.p.score) - 1}, b.view.Recovering, nil)
-	return q, err
+	return true, l.answer(q, v, standing{status: Waiting, score: q.p.score, rank: b.position(q.p.score) - 1}, b.view.Recovering, nil)
 }
 
 // answer turns what is known of the place into what its fan is told; cause is why
 // Redis could not be asked.
-func (l *Line) answer(q *question, st standing, recovering bool, cause error) (View, error) {
-	p, told := q.p, q.told
+func (l *Line) answer(q *question, v *View, st standing, recovering bool, cause error) error {
+	p, told := &q.p, q.told
 	if cause != nil {
 		var err error
-		if st, err = lastKnown(q.b, p, q.mark, told.Position, cause); err != nil {
-			return View{}, err
+		if st, err = lastKnown(q.b, *p, q.mark, told.Position, cause); err != nil {
+			return err
 		}
 	}
 	if st.score != q.shownScore {
@@ -112,18 +111,18 @@ func (l *Line) answer(q *question, st standing, recovering bool, cause error) (V
 	}
 	switch {
 	case st.status == Waiting && recovering:
-		st.rank = q.r.told(p, told.Position)
+		st.rank = q.r.told(*p, told.Position)
 	case st.status == Waiting && told.Position > 0:
 		st.rank = min(st.rank, told.Position-1)
 	}
-	v := l.view(q.b, p, st)
-	told.bound(&v)
+	l.fill(v, q.b, p, st)
+	told.bound(v)
 	// … but not while it is drawn: a drawing that a loss spoils is made again, with other scores.
 	if v.Token = q.t; st.score != q.shownScore && st.score != 0 && !v.Undrawn {
 		p.score = st.score // the place moved, or was drawn; so that its token tells the new score
-		v.Token = l.sign(p)
+		v.Token = l.sign(*p)
 	}
-	return v, nil
+	return nil
 }
 
 // lastKnown answers without Redis: what memory has for a place above the
@@ -224,12 +223,17 @@ func (r reading) standing(p place, now int64) standing {
 	return standing{status: Expired}
 }
 
-// view is the one place a View is made, all but its token.
-func (l *Line) view(b *board, p place, st standing) View {
-	v := View{
-		PlaceID: p.id(), Status: st.status, Waiting: b.view.Waiting, Bound: p.bound,
-		Room: l.roomView(b),
-	}
+// view is what fill fills.
+func (l *Line) view(b *board, p place, st standing) (v View) {
+	l.fill(&v, b, &p, st)
+	return v
+}
+
+// fill is the one place a View is made, all but its token; v is empty before.
+func (l *Line) fill(v *View, b *board, p *place, st standing) {
+	v.PlaceID, v.Status, v.Waiting, v.Bound = p.id(), st.status, b.view.Waiting, p.bound
+	v.Room = b.view
+	l.ageing(&v.Room, b)
 	v.Invited = st.score < 0
 	switch st.status {
 	case Waiting:
@@ -246,5 +250,4 @@ func (l *Line) view(b *board, p place, st standing) View {
 	case Admitted, Left, Expired:
 	}
 	v.PollAfter = pollAfter(v)
-	return v
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +50,7 @@ type Hub struct {
 	mu      sync.Mutex
 	streams map[*Stream]struct{}
 	running bool
+	free    atomic.Bool // what Free says: asked at each poll of a fan near the head
 }
 
 // New makes a hub without streams; it starts nothing.
@@ -99,11 +101,10 @@ func (h *Hub) Len() int {
 }
 
 // Free tells whether a stream can be opened now.
-func (h *Hub) Free() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.running && len(h.streams) < h.opts.Max
-}
+func (h *Hub) Free() bool { return h.free.Load() }
+
+// counted notes what Free says; under mu, after each change.
+func (h *Hub) counted() { h.free.Store(h.running && len(h.streams) < h.opts.Max) }
 
 // sweepEvery is how often streams are looked after.
 const sweepEvery = time.Second
@@ -113,6 +114,7 @@ const sweepEvery = time.Second
 func (h *Hub) Run(ctx context.Context) error {
 	h.mu.Lock()
 	h.running = true
+	h.counted()
 	h.mu.Unlock()
 	defer h.Drain(0)
 	tick := time.NewTicker(sweepEvery)
@@ -144,6 +146,7 @@ func (h *Hub) all() []*Stream {
 func (h *Hub) Drain(spread time.Duration) {
 	h.mu.Lock()
 	h.running = false
+	h.counted()
 	h.mu.Unlock()
 	for _, s := range h.all() {
 		s.Close(AppendRetry(nil, time.Second, time.Second+spread), Drained)

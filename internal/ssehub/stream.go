@@ -45,6 +45,7 @@ func (h *Hub) Take(conn net.Conn) (*Stream, error) {
 		return nil, ErrFull
 	}
 	h.streams[s] = struct{}{}
+	h.counted()
 	s.mu.Lock() // nobody may close it before it has its descriptor
 	h.mu.Unlock()
 	defer s.mu.Unlock()
@@ -75,6 +76,7 @@ func duplicate(sock syscall.Conn) (fd int, err error) {
 func (h *Hub) forget(s *Stream) {
 	h.mu.Lock()
 	delete(h.streams, s)
+	h.counted()
 	h.mu.Unlock()
 }
 

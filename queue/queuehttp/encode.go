@@ -17,8 +17,9 @@ import (
 
 // append writes the document; room is what stands under `room`.
 func (d *placeDoc) append(b, room []byte) []byte {
-	b = appendText(append(b, `{"placeId":`...), d.PlaceID)
-	b = appendText(append(b, `,"token":`...), d.Token)
+	// The token is verified and so base64url, the id hexadecimal: no look at each letter.
+	b = append(append(append(b, `{"placeId":"`...), d.PlaceID...), '"')
+	b = append(append(append(b, `,"token":"`...), d.Token...), '"')
 	b = appendText(append(b, `,"status":`...), string(d.Status))
 	b = strconv.AppendInt(append(b, `,"position":`...), int64(d.Position), 10)
 	b = strconv.AppendInt(append(b, `,"ahead":`...), int64(d.Ahead), 10)

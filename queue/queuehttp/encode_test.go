@@ -40,6 +40,8 @@ func TestAPollsDocumentIsWhatEncodingJSONMakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d placeDoc
 		fill(t, reflect.ValueOf(&d).Elem())
+		d.PlaceID = rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "placeId")
+		d.Token = rapid.StringMatching(`[A-Za-z0-9_-]{0,231}`).Draw(t, "token")
 		want, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)

@@ -95,34 +95,33 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 // answer before said under `shown`, or the last position alone, under this token. Errors are problems: place-token-missing when
 // the caller presents none (or only a broken cookie).
 func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
-	v, err := s.look(c, room)
-	if err != nil {
+	var v queue.View
+	if err := s.look(&v, c, room); err != nil {
 		return placeDoc{}, err
 	}
 	return s.describePlace(v), nil
 }
 
 // look is view before it is put into words.
-func (s *Server) look(c *fiber.Ctx, room string) (queue.View, error) {
+func (s *Server) look(v *queue.View, c *fiber.Ctx, room string) error {
 	shown := queue.ParseShown(c.Query("shown"))
-	if v, ok := s.line.Recall(room, s.firstToken(c, room), shown); ok {
-		return v, nil
+	if s.line.Recall(v, room, s.firstToken(c, room), shown) {
+		return nil
 	}
 	room = strings.Clone(room) // what the line keeps outlives the request
 	token, err := s.presented(c, room)
 	if err != nil {
-		return queue.View{}, err
+		return err
 	}
 	ctx, cancel := callContext()
 	defer cancel()
-	v, err := s.line.StatusSince(ctx, room, token, shown)
-	if err != nil {
-		return queue.View{}, problem(err)
+	if *v, err = s.line.StatusSince(ctx, room, token, shown); err != nil {
+		return problem(err)
 	}
 	if v.Token != token {
 		s.setPlace(c, room, v.Token) // the place moved; its token moves along
 	}
-	return v, nil
+	return nil
 }
 
 // claim is the caller's pass, minted from the slot: the same one each time.
@@ -235,8 +234,8 @@ func (s *Server) postPlace(c *fiber.Ctx) error {
 }
 
 func (s *Server) getPlace(c *fiber.Ctx) error {
-	v, err := s.look(c, c.Params("room"))
-	if err != nil {
+	var v queue.View
+	if err := s.look(&v, c, c.Params("room")); err != nil {
 		return err
 	}
 	noStore(c)
@@ -264,4 +263,6 @@ func (s *Server) postPass(c *fiber.Ctx) error {
 	return c.Status(fiber.StatusCreated).JSON(doc)
 }
 
-func noStore(c *fiber.Ctx) { c.Set(fiber.HeaderCacheControl, "no-store") }
+var headerCache, noStoreValue = []byte(fiber.HeaderCacheControl), []byte("no-store")
+
+func noStore(c *fiber.Ctx) { c.Response().Header.SetCanonical(headerCache, noStoreValue) }
