@@ -48,6 +48,7 @@ func (c *Config) check(role string, bad report) {
 	c.checkOperators(bad)
 	c.checkBots(bad)
 	c.checkIntegrators(bad)
+	c.checkStreams(bad)
 	for _, p := range c.HTTP.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
 			if _, err := netip.ParseAddr(p); err != nil {

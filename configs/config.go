@@ -35,6 +35,7 @@ type Edge struct {
 	ClaimWindow   time.Duration `koanf:"claimWindow"`             // how long an invitation stands
 	Limits        Limits        `koanf:"limits"`
 	Proof         Proof         `koanf:"proof"`
+	Streams       Streams       `koanf:"streams"`
 
 	Customers map[string]Customers  `koanf:"customers" live:"yes"` // room → who names its fans; "*" is every other room
 	ReturnTo  map[string][]ReturnTo `koanf:"returnTo" live:"yes"`  // room → where its fans may go back to; "*" is every room besides
@@ -131,6 +132,7 @@ func Default() Config {
 		Log: Log{Level: "info"},
 		Edge: Edge{
 			Addr: ":8080", SecureCookies: true, ClaimWindow: 2 * time.Minute, Limits: defaultLimits(), Proof: defaultProof(),
+			Streams: defaultStreams(),
 		},
 		Sandbox: Sandbox{Addr: ":8082"},
 		Admin:   Admin{Addr: "127.0.0.1:9090"},

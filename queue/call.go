@@ -3,7 +3,10 @@ package queue
 import "context"
 
 // callAll runs one step of the caller for every room.
-func (l *Line) callAll(ctx context.Context) error { return l.each(ctx, l.call) }
+func (l *Line) callAll(ctx context.Context) error {
+	defer l.moved()
+	return l.each(ctx, l.call)
+}
 
 // call ends leases and missed invitations, grants slots to those standing by and
 // invites from the head. No edge is special: each runs it, the script decides.

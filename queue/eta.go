@@ -69,7 +69,7 @@ func seconds(s float64) time.Duration {
 
 // pollEvery is when a page should ask again: often where something may happen,
 // seldom far back, where a second more changes nothing.
-func pollEvery(v View) time.Duration {
+func pollEvery(v *View) time.Duration {
 	switch v.Status {
 	case Called:
 		if v.StandingBy {
@@ -102,6 +102,6 @@ func pollEvery(v View) time.Duration {
 
 // pollAfter spreads pollEvery by ±20 %, so that pages that loaded together do not
 // come back together.
-func pollAfter(v View) time.Duration {
+func pollAfter(v *View) time.Duration {
 	return time.Duration(float64(pollEvery(v)) * (0.8 + 0.4*rand.Float64())).Truncate(time.Millisecond)
 }

@@ -55,7 +55,7 @@ func TestPollsAreFurtherApartTheFurtherBack(t *testing.T) {
 	t.Parallel()
 	last := time.Duration(0)
 	for _, ahead := range []int{0, 50, 500, 5_000, 50_000, 5_000_000} {
-		every := pollEvery(View{Status: Waiting, Ahead: ahead})
+		every := pollEvery(&View{Status: Waiting, Ahead: ahead})
 		if every <= last {
 			t.Errorf("%d ahead: %s, nearer %s", ahead, every, last)
 		}
@@ -63,7 +63,7 @@ func TestPollsAreFurtherApartTheFurtherBack(t *testing.T) {
 	}
 	seen := map[time.Duration]bool{}
 	for range 100 {
-		d := pollAfter(View{Status: Waiting, Ahead: 5000})
+		d := pollAfter(&View{Status: Waiting, Ahead: 5000})
 		if d < 8*time.Second || d > 12*time.Second {
 			t.Fatalf("%s", d)
 		}
@@ -73,7 +73,7 @@ func TestPollsAreFurtherApartTheFurtherBack(t *testing.T) {
 		t.Errorf("only %d different delays of 100", len(seen))
 	}
 	for _, s := range []Status{Called, Admitted, Left, Expired} {
-		if d := pollEvery(View{Status: s}); d < time.Second || d > 30*time.Second {
+		if d := pollEvery(&View{Status: s}); d < time.Second || d > 30*time.Second {
 			t.Errorf("%s: %s", s, d)
 		}
 	}

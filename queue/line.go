@@ -100,6 +100,9 @@ type Line struct {
 	rooms   map[string]*room // by name; under roomsMu
 	listed  atomic.Pointer[roomList]
 	once    singleflight.Group // one look for a new room at a time
+	moves   chan struct{}
+
+	together together
 }
 
 // New checks the options; it starts nothing and asks Redis nothing.
@@ -107,7 +110,8 @@ func New(rdb redis.UniversalClient, o Options) (*Line, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	l := &Line{rdb: rdb, opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}}
+	l := &Line{rdb: rdb, opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}, moves: make(chan struct{}, 1)}
+	l.together.l = l
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
 		return nil, err

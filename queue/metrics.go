@@ -16,6 +16,7 @@ type metrics struct {
 	limited                                                                    *prometheus.CounterVec // by room and bucket
 	fans                                                                       *prometheus.GaugeVec   // by room and status
 	boardAt, ratePerMinute, slotCap, recovering                                *prometheus.GaugeVec
+	batches, batched                                                           prometheus.Counter
 	valve                                                                      *valveMetrics
 	promises                                                                   *prometheus.CounterVec // by room and outcome
 }
@@ -48,6 +49,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		scriptErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "usher", Subsystem: "queue", Name: "script_errors_total", Help: "Scripts that failed or got no reply.",
 		}, []string{"script"}),
+		batches: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "usher", Subsystem: "queue", Name: "batches_total", Help: "Round trips that carried joins and claims together.",
+		}),
+		batched: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "usher", Subsystem: "queue", Name: "batched_calls_total", Help: "Joins and claims in them; what is not in one went alone, at once.",
+		}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "usher", Subsystem: "limits", Name: "refused_total", Help: "New places refused by a full bucket: fan, address, block, room, waiter.",
 		}, []string{"room", "bucket"}),
@@ -60,7 +67,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, c := range append(m.valve.collectors(), m.promises,
 		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
 		m.recoveries, m.placesRestored, m.visitsRestored, m.moves, m.recovering,
-		m.scriptErrors, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
+		m.scriptErrors, m.batches, m.batched, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
 	) {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("queue: metrics: %w", err)

@@ -166,6 +166,7 @@ func (l *Line) allRooms() []*room {
 // refreshAll reads the list of rooms and every board, and lets the valves decide on
 // what the boards say.
 func (l *Line) refreshAll(ctx context.Context) error {
+	defer l.moved()
 	listCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	names, err := l.rdb.SMembers(listCtx, roomsKey).Result()
@@ -265,9 +266,14 @@ func (l *Line) Rooms() []RoomView {
 
 func (l *Line) roomView(b *board) RoomView {
 	v := b.view
+	l.ageing(&v, b)
+	return v
+}
+
+// ageing sets what depends on how old the board is.
+func (l *Line) ageing(v *RoomView, b *board) {
 	v.ClaimWindow = l.opts.ClaimWindow
 	age := time.Since(b.at)
 	v.Stale = age > staleAfter
 	v.InventoryOK = b.report > 0 && time.Duration(b.now-b.report)*time.Microsecond+age <= l.opts.ReportTTL+l.opts.BoardEvery
-	return v
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -30,23 +29,29 @@ func (s Shown) String() string {
 	if s.Rate == 0 {
 		return strconv.Itoa(s.Position)
 	}
-	return fmt.Sprintf("%d.%d.%d.%d", s.Position, int(s.Low.Seconds()), s.Rate, s.Cap)
+	b := strconv.AppendInt(make([]byte, 0, 32), int64(s.Position), 10)
+	for _, n := range [3]int{int(s.Low.Seconds()), s.Rate, s.Cap} {
+		b = strconv.AppendInt(append(b, '.'), int64(n), 10)
+	}
+	return string(b)
 }
 
 // ParseShown reads what String wrote, or a bare position; the zero Shown for
 // anything else: a broken memory is none.
 func ParseShown(text string) Shown {
-	parts := strings.Split(text, ".")
 	var n [4]int
-	if len(parts) != 1 && len(parts) != len(n) {
-		return Shown{}
-	}
-	for i, p := range parts {
-		v, err := strconv.Atoi(p)
-		if err != nil || v < 0 || v > 1e9 {
+	parts := 0
+	for rest, more := text, true; more; parts++ {
+		var part string
+		part, rest, more = strings.Cut(rest, ".")
+		v, err := strconv.Atoi(part)
+		if err != nil || v < 0 || v > 1e9 || parts == len(n) {
 			return Shown{}
 		}
-		n[i] = v
+		n[parts] = v
+	}
+	if parts != 1 && parts != len(n) {
+		return Shown{}
 	}
 	return Shown{Position: n[0], Low: time.Duration(n[1]) * time.Second, Rate: n[2], Cap: n[3]}
 }

@@ -30,7 +30,6 @@ func (l *Line) Status(ctx context.Context, name string, t Token, shown int) (Vie
 // StatusSince is Status for a caller who brings back all they were shown: the low
 // end of the wait does not grow either, while rate and cap in force are the same.
 func (l *Line) StatusSince(ctx context.Context, name string, t Token, told Shown) (View, error) {
-	shown := told.Position
 	p, err := l.verify(name, t)
 	if err != nil {
 		return View{}, err
@@ -39,45 +38,95 @@ func (l *Line) StatusSince(ctx context.Context, name string, t Token, told Shown
 	if err != nil {
 		return View{}, err
 	}
-	if p.run < b.view.Run {
-		return View{}, ErrOldRun
+	q := question{b: b, r: r, t: t, told: told, p: p}
+	var v View
+	if done, err := l.ask(&q, &v); err != nil || done {
+		return v, err
 	}
-	if r.revoked.Load().place(p) {
-		v := l.view(b, p, standing{status: Expired})
-		v.Token, v.Revoked = t, true
-		return v, nil
+	st, recovering, err := l.find(ctx, r, b, t, q.p)
+	err = l.answer(&q, &v, st, recovering, err)
+	return v, err
+}
+
+// Recall is StatusSince when memory alone can answer; ok is false when it cannot, for
+// whatever reason: ask StatusSince then. It neither waits nor keeps name and t. v is
+// the caller's, as this is what each poll does.
+func (l *Line) Recall(v *View, name string, t Token, told Shown) (ok bool) {
+	if t == "" {
+		return false
 	}
-	shownScore := p.score
-	p = b.current(p)
-	var st standing
-	mark := r.mark.Load()
-	recovering := b.view.Recovering
-	if b.knows(p, mark) && l.vouched(b, t, p) {
-		st = standing{status: Waiting, score: p.score, rank: b.position(p.score) - 1}
-	} else if st, recovering, err = l.find(ctx, r, b, t, p); err != nil {
-		if st, err = lastKnown(b, p, mark, shown, err); err != nil {
-			return View{}, err
+	q := question{t: t, told: told}
+	if q.r, q.b = l.known(name); q.b == nil {
+		return false
+	}
+	var err error
+	if q.p, err = l.verify(name, t); err != nil {
+		return false
+	}
+	done, err := l.ask(&q, v)
+	return err == nil && done && v.Token == t
+}
+
+// question is one place that is asked about.
+type question struct {
+	b          *board
+	r          *room
+	t          Token
+	told       Shown
+	p          place // as it stands now; after a draw not as its token says
+	shownScore int64
+	mark       int64
+}
+
+// ask answers from memory what memory knows (done); what it does not, Redis must tell.
+func (l *Line) ask(q *question, v *View) (done bool, err error) {
+	b := q.b
+	q.shownScore = q.p.score
+	if q.p.run < b.view.Run {
+		return false, ErrOldRun
+	}
+	if revoked := q.r.revoked.Load(); revoked != nil && revoked.place(q.p) {
+		l.fill(v, b, &q.p, standing{status: Expired})
+		v.Token, v.Revoked = q.t, true
+		return true, nil
+	}
+	q.p = b.current(q.p)
+	q.mark = q.r.mark.Load()
+	if !b.knows(q.p, q.mark) || !l.vouched(b, q.t, q.p) {
+		return false, nil
+	}
+	return true, l.answer(q, v, standing{status: Waiting, score: q.p.score, rank: b.position(q.p.score) - 1}, b.view.Recovering, nil)
+}
+
+// answer turns what is known of the place into what its fan is told; cause is why
+// Redis could not be asked.
+func (l *Line) answer(q *question, v *View, st standing, recovering bool, cause error) error {
+	p, told := &q.p, q.told
+	if cause != nil {
+		var err error
+		if st, err = lastKnown(q.b, *p, q.mark, told.Position, cause); err != nil {
+			return err
 		}
 	}
-	if st.score != shownScore {
-		shown, told = 0, Shown{} // of the place as it was
+	if st.score != q.shownScore {
+		told = Shown{} // of the place as it was
 	}
 	switch {
 	case st.status == Waiting && recovering:
-		st.rank = r.told(p, shown)
-	case st.status == Waiting && shown > 0:
-		st.rank = min(st.rank, shown-1)
+		st.rank = q.r.told(*p, told.Position)
+	case st.status == Waiting && told.Position > 0:
+		st.rank = min(st.rank, told.Position-1)
 	}
-	v := l.view(b, p, st)
-	told.bound(&v)
+	l.fill(v, q.b, p, st)
+	told.bound(v)
 	// … but not while it is drawn: a drawing that a loss spoils is made again, with other scores.
 	was := p.customer
 	p.countOn(st.counts)
-	if v.Token = t; (st.score != shownScore || p.customer != was) && st.score != 0 && !v.Undrawn {
+	if v.Token = q.t; (st.score != q.shownScore || p.customer != was) && st.score != 0 && !v.Undrawn {
 		p.score = st.score // the place moved, or was drawn; so that its token tells the new score
-		v.Token = l.sign(p)
+		v.Token = l.sign(*p)
 	}
-	return v, nil
+	return nil
 }
 
 // lastKnown answers without Redis: what memory has for a place above the
@@ -98,9 +147,11 @@ func lastKnown(b *board, p place, mark int64, shown int, cause error) (standing,
 func (l *Line) find(ctx context.Context, r *room, b *board, t Token, p place) (st standing, recovering bool, err error) {
 	recovering = b.view.Recovering
 	for range 2 {
-		if st, err = l.lookUp(ctx, r, b, p); err != nil {
+		found, err := l.lookUp(ctx, r, b, p)
+		if err != nil {
 			return standing{}, false, err
 		}
+		st = found[0]
 		if st.status != Expired {
 			l.tokens.check(t, b.inc)
 			return st, recovering, nil
@@ -119,50 +170,77 @@ func (l *Line) find(ctx context.Context, r *room, b *board, t Token, p place) (s
 	return st, recovering, nil
 }
 
-// lookUp reads one member in one round trip and one instant (MULTI): read apart, a
+// reading is what Redis is asked about one member.
+type reading struct {
+	wait, called, due, inside, gone *redis.FloatCmd
+	rank                            *redis.IntCmd
+	slot, moved, counts             *redis.StringCmd
+}
+
+func (r *room) read(ctx context.Context, tx redis.Pipeliner, who member) reading {
+	m := string(who[:])
+	return reading{
+		wait: tx.ZScore(ctx, r.keys[kWait], m), rank: tx.ZRank(ctx, r.keys[kWait], m),
+		called: tx.ZScore(ctx, r.keys[kCalled], m), due: tx.ZScore(ctx, r.keys[kDue], m),
+		inside: tx.ZScore(ctx, r.keys[kInside], m), slot: tx.HGet(ctx, r.keys[kSlots], m),
+		gone:  tx.ZScore(ctx, r.keys[kGone], m),
+		moved: tx.HGet(ctx, r.keys[kMoves], movedAway+m), counts: tx.HGet(ctx, r.keys[kMoves], movedHere+m),
+	}
+}
+
+// lookUp reads members in one round trip and one instant (MULTI): read apart, a
 // place that moves between two reads would be seen nowhere.
-func (l *Line) lookUp(ctx context.Context, r *room, b *board, p place) (standing, error) {
-	m := string(p.member[:])
-	var wait, called, due, inside, gone *redis.FloatCmd
-	var rank *redis.IntCmd
-	var slot, moved, counts *redis.StringCmd
+func (l *Line) lookUp(ctx context.Context, r *room, b *board, places ...place) ([]standing, error) {
+	reads := make([]reading, len(places))
 	_, err := l.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		wait, rank = tx.ZScore(ctx, r.keys[kWait], m), tx.ZRank(ctx, r.keys[kWait], m)
-		called, due = tx.ZScore(ctx, r.keys[kCalled], m), tx.ZScore(ctx, r.keys[kDue], m)
-		inside, slot = tx.ZScore(ctx, r.keys[kInside], m), tx.HGet(ctx, r.keys[kSlots], m)
-		gone, moved = tx.ZScore(ctx, r.keys[kGone], m), tx.HGet(ctx, r.keys[kMoves], movedAway+m)
-		counts = tx.HGet(ctx, r.keys[kMoves], movedHere+m)
+		for i := range places {
+			reads[i] = r.read(ctx, tx, places[i].member)
+		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return standing{}, storeError("status", err)
+		return nil, storeError("status", err)
 	}
 	now := b.now + time.Since(b.at).Microseconds()
-	switch {
-	case wait.Err() == nil:
-		return standing{status: Waiting, score: int64(wait.Val()), rank: int(rank.Val()), counts: afterBar(counts.Val())}, nil
-	case called.Err() == nil:
-		return standing{status: Called, score: int64(called.Val()), due: int64(due.Val()), counts: afterBar(counts.Val())}, nil
-	case inside.Err() == nil && int64(inside.Val()) > now:
-		s := parseSlot(slot.Val())
-		if s.granted > now {
-			return standing{status: Called, score: s.score}, nil
-		}
-		return standing{status: Admitted, score: s.score}, nil
-	case movedBefore(moved.Val(), p.score):
-		return standing{status: Left, moved: true}, nil
-	case gone.Err() == nil && int64(gone.Val()) >= p.score && (gone.Val() < 0) == (p.score < 0): // this place, not one of before
-		return standing{status: Left}, nil
+	found := make([]standing, len(places))
+	for i := range reads {
+		found[i] = reads[i].standing(places[i], now)
 	}
-	return standing{status: Expired}, nil
+	return found, nil
 }
 
-// view is the one place a View is made, all but its token.
-func (l *Line) view(b *board, p place, st standing) View {
-	v := View{
-		PlaceID: p.id(), Status: st.status, Waiting: b.view.Waiting, Bound: p.bound,
-		Room: l.roomView(b),
+// standing is where the place was at that instant; now is Redis' clock, µs.
+func (r reading) standing(p place, now int64) standing {
+	switch {
+	case r.wait.Err() == nil:
+		return standing{status: Waiting, score: int64(r.wait.Val()), rank: int(r.rank.Val()), counts: afterBar(r.counts.Val())}
+	case r.called.Err() == nil:
+		return standing{status: Called, score: int64(r.called.Val()), due: int64(r.due.Val()), counts: afterBar(r.counts.Val())}
+	case r.inside.Err() == nil && int64(r.inside.Val()) > now:
+		s := parseSlot(r.slot.Val())
+		if s.granted > now {
+			return standing{status: Called, score: s.score}
+		}
+		return standing{status: Admitted, score: s.score}
+	case movedBefore(r.moved.Val(), p.score):
+		return standing{status: Left, moved: true}
+	case r.gone.Err() == nil && int64(r.gone.Val()) >= p.score && (r.gone.Val() < 0) == (p.score < 0): // this place, not one of before
+		return standing{status: Left}
 	}
+	return standing{status: Expired}
+}
+
+// view is what fill fills.
+func (l *Line) view(b *board, p place, st standing) (v View) {
+	l.fill(&v, b, &p, st)
+	return v
+}
+
+// fill is the one place a View is made, all but its token; v is empty before.
+func (l *Line) fill(v *View, b *board, p *place, st standing) {
+	v.PlaceID, v.Status, v.Waiting, v.Bound = p.id(), st.status, b.view.Waiting, p.bound
+	v.Room = b.view
+	l.ageing(&v.Room, b)
 	v.Invited, v.Moved = st.score < 0, st.moved
 	switch st.status {
 	case Waiting:
@@ -179,5 +257,4 @@ func (l *Line) view(b *board, p place, st standing) View {
 	case Admitted, Left, Expired:
 	}
 	v.PollAfter = pollAfter(v)
-	return v
 }

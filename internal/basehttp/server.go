@@ -33,7 +33,7 @@ type Options struct {
 	// while they fail by the thousand.
 	Quiet func(c *fiber.Ctx) bool
 	// Observe, when set, is told of every finished request (for metrics); route
-	// is the matched pattern, a closed set.
+	// is the matched pattern, a closed set. It must copy what it keeps of the texts.
 	Observe func(route, method string, status int, took time.Duration)
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -91,4 +92,13 @@ func (s *Server) placeToken(c *fiber.Ctx, room string) (t queue.Token, bearer bo
 		return queue.Token(b), true
 	}
 	return s.cookieToken(c, room), false
+}
+
+// firstToken is the token a poll most likely means, unchecked and not copied: it must
+// not outlive the request.
+func (s *Server) firstToken(c *fiber.Ctx, room string) queue.Token {
+	if scheme, token, ok := strings.Cut(c.Get(fiber.HeaderAuthorization), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return queue.Token(token)
+	}
+	return queue.Token(c.Cookies(placeCookie + room))
 }

@@ -23,6 +23,7 @@ type placeDoc struct {
 	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite
 	Revoked     bool         `json:"revoked,omitempty"` // with expired: by the operator
 	Moved       bool         `json:"moved,omitempty"`   // with left: the place is another browser's now
+	Stream      bool         `json:"stream,omitempty"`  // news come by …/place/stream too, without asking
 	Room        roomDoc      `json:"room"`
 }
 
@@ -66,11 +67,18 @@ type passDoc struct {
 	Binding  string `json:"binding,omitempty"`
 }
 
-func describePlace(v queue.View) placeDoc {
+func (s *Server) describePlace(v queue.View) placeDoc {
+	d := describeAlone(&v)
+	d.Stream, d.Room = s.streamable(&v), describeRoom(v.Room)
+	return d
+}
+
+// describeAlone is the document without its room, and without the hint of a stream.
+func describeAlone(v *queue.View) placeDoc {
 	d := placeDoc{
 		PlaceID: v.PlaceID, Token: string(v.Token), Status: v.Status,
 		Position: v.Position, Ahead: v.Ahead, Waiting: v.Waiting,
-		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Moved: v.Moved, Room: describeRoom(v.Room),
+		PollAfterMs: v.PollAfter.Milliseconds(), StandingBy: v.StandingBy, Revoked: v.Revoked, Moved: v.Moved,
 	}
 	if v.Invited {
 		d.Line = "invited"

@@ -11,9 +11,11 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"usher/admission/pass"
@@ -29,6 +31,11 @@ type edge struct {
 	ring pass.Ring
 	logs *lockedBuffer
 	room string
+
+	rdb       *redis.Client
+	pipelines *pipelines
+	server    *Server
+	metrics   *prometheus.Registry
 }
 
 type lockedBuffer struct {
@@ -62,7 +69,9 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 	}
 	rdb := redis.NewClient(ro)
 	t.Cleanup(func() { _ = rdb.Close() })
-	e := &edge{logs: &lockedBuffer{}, room: "cinema"}
+	many := &pipelines{}
+	rdb.AddHook(many)
+	e := &edge{rdb: rdb, pipelines: many, logs: &lockedBuffer{}, room: "cinema", metrics: prometheus.NewRegistry()}
 	log := slog.New(slog.NewTextHandler(e.logs, nil))
 	o := queue.Options{Log: log, PlaceSecrets: [][]byte{bytes.Repeat([]byte("s"), 32)}, ReportTTL: time.Minute}
 	for _, f := range change {
@@ -79,9 +88,10 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 		t.Fatal(err)
 	}
 	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: log, Quiet: Quiet})
-	ho := Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log}
+	ho := Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log, Streams: 64, Registerer: e.metrics}
 	serve(&ho)
-	New(ho).Register(server.App)
+	e.server = New(ho)
+	e.server.Register(server.App)
 	addr, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +101,7 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve() })
 	wg.Go(func() { _ = e.line.Run(ctx) })
+	wg.Go(func() { _ = e.server.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		stop, done := context.WithTimeout(context.Background(), 5*time.Second)
@@ -117,6 +128,22 @@ func (e *edge) settings(t *testing.T, room string, version int64, rate, slots in
 		t.Fatal(err)
 	}
 }
+
+// pipelines counts round trips of several commands.
+type pipelines struct{ n atomic.Int64 }
+
+func (p *pipelines) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (p *pipelines) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if len(cmds) > 7*20 { // of many members: others' work is smaller
+			p.n.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func z(score float64, member any) redis.Z { return redis.Z{Score: score, Member: member} }
 
 // answer is a response, read.
 type answer struct {

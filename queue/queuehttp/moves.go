@@ -101,7 +101,7 @@ func (s *Server) move(c *fiber.Ctx, room, code string) (doc placeDoc, kept bool,
 		s.setCookie(c, fanCookie, fan.ID, fanCookieLife)
 	}
 	s.setPlace(c, room, v.Token)
-	return describePlace(v), v.Kept, nil
+	return s.describePlace(v), v.Kept, nil
 }
 
 // whoMoves is the browser a place moves to. What it had in the room does not count,

@@ -67,7 +67,7 @@ func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, c
 	}
 	s.setPlace(c, room, v.Token)
 	s.forgetCustomer(c, room)
-	return describePlace(v), v.Created, nil
+	return s.describePlace(v), v.Created, nil
 }
 
 // whoJoins finds out who the fan is; fresh when a new id was made for them.
@@ -105,21 +105,33 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 // answer before said under `shown`, or the last position alone, under this token. Errors are problems: place-token-missing when
 // the caller presents none (or only a broken cookie).
 func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
-	token, err := s.presented(c, room)
-	if err != nil {
+	var v queue.View
+	if err := s.look(&v, c, room); err != nil {
 		return placeDoc{}, err
 	}
+	return s.describePlace(v), nil
+}
+
+// look is view before it is put into words.
+func (s *Server) look(v *queue.View, c *fiber.Ctx, room string) error {
 	shown := queue.ParseShown(c.Query("shown"))
+	if s.line.Recall(v, room, s.firstToken(c, room), shown) {
+		return nil
+	}
+	room = strings.Clone(room) // what the line keeps outlives the request
+	token, err := s.presented(c, room)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := callContext()
 	defer cancel()
-	v, err := s.line.StatusSince(ctx, room, token, shown)
-	if err != nil {
-		return placeDoc{}, problem(err)
+	if *v, err = s.line.StatusSince(ctx, room, token, shown); err != nil {
+		return problem(err)
 	}
 	if v.Token != token {
 		s.setPlace(c, room, v.Token) // the place moved; its token moves along
 	}
-	return describePlace(v), nil
+	return nil
 }
 
 // claim is the caller's pass, minted from the slot: the same one each time. It leads to
@@ -262,12 +274,12 @@ func (s *Server) postPlace(c *fiber.Ctx) error {
 }
 
 func (s *Server) getPlace(c *fiber.Ctx) error {
-	doc, err := s.view(c, room(c))
-	if err != nil {
+	var v queue.View
+	if err := s.look(&v, c, c.Params("room")); err != nil {
 		return err
 	}
 	noStore(c)
-	return c.JSON(doc)
+	return s.sendPlace(c, &v)
 }
 
 func (s *Server) deletePlace(c *fiber.Ctx) error {
@@ -293,4 +305,6 @@ func (s *Server) postPass(c *fiber.Ctx) error {
 	return c.Status(fiber.StatusCreated).JSON(doc)
 }
 
-func noStore(c *fiber.Ctx) { c.Set(fiber.HeaderCacheControl, "no-store") }
+var headerCache, noStoreValue = []byte(fiber.HeaderCacheControl), []byte("no-store")
+
+func noStore(c *fiber.Ctx) { c.Response().Header.SetCanonical(headerCache, noStoreValue) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"usher/admission/pass"
 	"usher/internal/basehttp"
@@ -35,14 +36,19 @@ type Options struct {
 	Customers      func(room string) Customers        // whom a room knows by name, asked at each join; nil: nobody
 	Returns        func(room string) []returnto.Entry // where a room's fans may go back to, and whose pages may call; nil: nowhere
 	TrustedProxies []string                           // addresses or CIDRs whose X-Forwarded-For is believed
+
+	Streams    int                   // most event streams at once; 0: none
+	Registerer prometheus.Registerer // of the streams' metrics; default: nobody reads them
 }
 
-// Server answers for the line.
+// Server answers for the line. Without Run it opens no streams.
 type Server struct {
-	line *queue.Line
-	opts Options
-	log  *slog.Logger
-	gate *gate
+	line    *queue.Line
+	opts    Options
+	log     *slog.Logger
+	gate    *gate
+	streams *streams
+	texts   roomTexts
 }
 
 // New builds the server; it starts nothing.
@@ -56,7 +62,9 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Server{line: o.Line, opts: o, log: o.Log.With("component", "edge"), gate: newGate(o)}
+	s := &Server{line: o.Line, opts: o, log: o.Log.With("component", "edge"), gate: newGate(o)}
+	s.streams = newStreams(s, o)
+	return s
 }
 
 // Register adds the routes.
@@ -66,6 +74,7 @@ func (s *Server) Register(r fiber.Router) {
 	r.Post("/v1/rooms/:room/places", s.cors(s.own(s.postPlace)))
 	r.Get("/v1/rooms/:room/challenge", s.getChallenge)
 	r.Get(pollRoute, s.cors(s.getPlace))
+	r.Get(streamRoute, s.getStream)
 	r.Delete(pollRoute, s.cors(s.own(s.deletePlace)))
 	r.Post("/v1/rooms/:room/place/move", s.own(s.postMove))
 	r.Post("/v1/rooms/:room/pass", s.cors(s.own(s.postPass)))
@@ -102,14 +111,14 @@ func (s *Server) ours(c *fiber.Ctx) bool {
 
 const pollRoute = "/v1/rooms/:room/place"
 
-// Quiet reports whether the request is a poll, which gets no line in the access
+// Quiet reports whether the request is a poll or opens a stream, which gets no line in the access
 // log unless it fails: a million fans ask every few seconds.
 func Quiet(c *fiber.Ctx) bool {
 	if c.Method() != fiber.MethodGet {
 		return false
 	}
 	path := c.Path()
-	return strings.HasPrefix(path, "/v1/rooms") && (strings.HasSuffix(path, "/place") || strings.Count(path, "/") <= 3)
+	return strings.HasPrefix(path, "/v1/rooms") && (strings.HasSuffix(path, "/place") || strings.HasSuffix(path, "/stream") || strings.Count(path, "/") <= 3)
 }
 
 // callContext ends a call of the line in time. The request's own context would

@@ -59,6 +59,8 @@ type App struct {
 	desk    *payment.Desk
 	bridge  atomic.Pointer[bridge] // set once built; the admin API tells it of changes
 
+	leave func() // sends the fans of open streams elsewhere; nil without an edge
+
 	ready    atomic.Bool
 	teardown teardown
 	fatal    chan error

@@ -94,6 +94,9 @@ func (a *App) drain(ctx context.Context, servers []*basehttp.Server) error {
 	for _, s := range servers {
 		s.Drain()
 	}
+	if a.leave != nil {
+		a.leave() // streams end by no answer of theirs; their clients come back spread over some seconds
+	}
 	select {
 	case <-time.After(a.config().Shutdown.DrainDelay):
 	case <-ctx.Done():

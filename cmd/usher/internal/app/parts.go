@@ -61,13 +61,17 @@ func (a *App) buildEdge() error {
 	}
 	bookingURL := a.urlOf("booking", c.Booking.PublicURL)
 	integrators := newIntegrators(a.config, a.log)
-	queuehttp.New(queuehttp.Options{
+	edge := queuehttp.New(queuehttp.Options{
 		Line: line, Keys: keys.get, Log: a.log, PublicURL: a.urlOf("edge", c.Edge.PublicURL),
 		BookingURL: func(string) string { return bookingURL }, SecureCookies: c.Edge.SecureCookies,
 		Tolls: a.tolls, Proofs: proof.New(bytesOf(c.Edge.PlaceSecrets)), ProofMetrics: proofs, TrustedProxies: c.HTTP.TrustedProxies,
 		Customers: integrators.customersOf, Returns: integrators.returnsOf,
-	}).Register(a.servers["edge"].App)
+		Streams: c.Edge.Streams.Max, Registerer: a.registry,
+	})
+	edge.Register(a.servers["edge"].App)
+	a.leave = edge.Drain
 	a.spawn("line", line.Run)
+	a.spawn("streams", edge.Run)
 	return nil
 }
 
