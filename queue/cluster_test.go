@@ -86,7 +86,7 @@ func startNode(t *testing.T, bin string) *clusterNode {
 		_ = l.Close()
 	}
 	n := &clusterNode{addr: "127.0.0.1:" + ports[0], bus: ports[1]}
-	n.cmd = exec.CommandContext(context.Background(), bin, //nolint:gosec // the server found on PATH
+	n.cmd = exec.CommandContext(context.Background(), bin,
 		"--bind", "127.0.0.1", "--port", ports[0], "--cluster-port", ports[1], "--dir", t.TempDir(),
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
 		"--save", "", "--appendonly", "no", "--loglevel", "warning", "--repl-diskless-sync-delay", "0")
