@@ -114,7 +114,7 @@ func serveSandbox(t testing.TB, o sandboxhttp.Options) (*sandboxhttp.Server, str
 		done := make(chan error, 1)
 		go func() { done <- web.Serve() }()
 		<-ctx.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		return errors.Join(web.Shutdown(stop), <-done)
 	})
