@@ -50,7 +50,7 @@ func (t *together) run(ctx context.Context, s script, keys []string, args ...any
 	if t.flying < flights { // then nobody waits either
 		t.flying++
 		t.mu.Unlock()
-		defer t.next()
+		defer t.next() //nolint:contextcheck // the next batch is of other callers
 		return t.l.run(ctx, s, keys, args...)
 	}
 	if len(t.waiting) >= queueMost {
