@@ -5,8 +5,9 @@ GOLANGCI      := v2.15.0
 BIN           := $(CURDIR)/.bin
 DATA          ?=
 TEST_TIMEOUT  ?= 20m
+MILLION       ?= 1000000
 
-.PHONY: help run deps deps-run deps-test deps-lint build test lint audit clean
+.PHONY: help run deps deps-run deps-test deps-lint build test lint bench million audit clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,6 +40,13 @@ lint: deps-lint ## vet and golangci-lint, with the import law
 
 test: deps-test lint ## vet, lint, and every test with -race against real Postgres, Redis and Chromium
 	go test -race -timeout $(TEST_TIMEOUT) ./...
+
+bench: deps-run ## polls, joins, streams and lanes beside what they are compared with; a quiet machine, some minutes
+	USHER_BENCH=1 go test -run '^TestBench' -count=1 -v -timeout 30m ./queue ./cmd/usher/internal/benchhttp
+	go test -run '^$$' -bench . -benchtime 2s -timeout 30m ./queue/queuehttp ./queue/limits ./queue/proof ./booking
+
+million: deps-run ## a line of MILLION fans on this machine: bytes a fan, slow scripts, the cost of a poll
+	USHER_MILLION=$(MILLION) go test -run '^TestMillion$$' -count=1 -v -timeout 30m ./queue
 
 audit: ## check every invariant against USHER_POSTGRES_URL, or the data kept in DATA
 	go run ./cmd/usher audit $(if $(DATA),--data $(DATA))
