@@ -137,7 +137,7 @@ func (p *pages) show(c *fiber.Ctx, room string, status int, banner string) error
 	var doc *placeDoc
 	if doc = p.handedOver(c, room); doc != nil {
 		info = doc.Room
-	} else if d, verr := p.s.view(c, room); verr == nil {
+	} else if d, verr := p.s.view(c, room, p.recallShown(c, room, string(p.s.firstToken(c, room))).Told); verr == nil {
 		doc, info = &d, d.Room
 	} else if err == nil && slugStatus(verr) >= 500 {
 		err = verr

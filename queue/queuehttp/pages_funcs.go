@@ -20,12 +20,17 @@ var pageFuncs = template.FuncMap{
 		switch state {
 		case stateCalled, stateStandBy, stateAdmitted:
 			return "lit"
-		case stateExpired, stateLeft, stateMoved, stateKnown, stateClosed:
+		case stateExpired, stateRevoked, stateLeft, stateMoved, stateKnown, stateClosed:
 			return "plain"
 		}
 		return "stage"
 	},
-	"stubFor": func() string { return "waiting joining join scheduled called standby admitted trouble" },
+	"stubFor": func() string {
+		return "waiting joining join scheduled called standby admitted trouble gathering drawing placing"
+	},
+	"lineFor":  func() string { return "waiting join left scheduled gathering drawing" },
+	"rulesFor": func() string { return "waiting join joining scheduled gathering drawing placing" },
+	"leaveFor": func() string { return "waiting called standby gathering placing" },
 	// worded keeps a state this page has no word for from failing the whole list.
 	"worded": func(state string) string {
 		if slices.Contains([]string{"scheduled", "gathering", "drawing", "open", "paused"}, state) {
@@ -36,7 +41,7 @@ var pageFuncs = template.FuncMap{
 	"banner": func(key, now string) any {
 		kind := "warn"
 		switch key {
-		case "paused", "cookies", "return":
+		case "paused", "cookies", "return", "recovering":
 			kind = "info"
 		case "sold":
 			kind = "bad"

@@ -62,12 +62,28 @@ func exhibits() []exhibit {
 		{name: "admitted", place: status(queue.Admitted)},
 		{name: "left", query: "?left=1"},
 		{name: "moved", place: func(d *placeDoc) { d.Status, d.Moved = queue.Left, true }},
+		{name: "gathering", place: waiting(0, 0, 0), room: drawRoom("gathering")},
+		{name: "drawing", place: waiting(0, 0, 0), room: drawRoom("drawing")},
+		{name: "drawn", place: waiting(7311, 1500, 2400), joined: 7311, room: drawRoom("open")},
+		{name: "draw-scheduled", room: drawRoom("scheduled")},
+		{name: "placing", place: waiting(0, 0, 0), room: func(r *roomDoc) { r.Recovering = true }},
+		{name: "recovering", place: waiting(58, 0, 0), joined: 640, room: func(r *roomDoc) { r.Recovering = true }},
+		{name: "revoked", place: func(d *placeDoc) { d.Status, d.Revoked = queue.Expired, true }},
+		{name: "invited", place: func(d *placeDoc) { waiting(3, 20, 55)(d); d.Line = "invited" }, joined: 9},
 		{name: "closed", room: func(r *roomDoc) { r.State = "closed" }},
 		{name: "scheduled", room: func(r *roomDoc) {
 			r.State = "scheduled"
 			at := "2026-12-05T20:30:00.000Z"
 			r.OpensAt = &at
 		}},
+	}
+}
+
+// drawRoom is a room that is drawn, in a state.
+func drawRoom(state string) func(*roomDoc) {
+	return func(r *roomDoc) {
+		gathers, opens := "2026-12-04T17:00:00.000Z", "2026-12-05T20:30:00.000Z"
+		r.Mode, r.State, r.GathersAt, r.OpensAt, r.Draw = "draw", state, &gathers, &opens, &drawDoc{}
 	}
 }
 

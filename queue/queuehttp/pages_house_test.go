@@ -79,11 +79,12 @@ func (h *house) set(state string, rate, slots int) {
 
 func (h *house) run(line *queue.Line) {
 	ctx, cancel := context.WithCancel(context.Background())
+	room := h.room // a test may go on to another
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = line.Run(ctx) })
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			_ = line.PutReport(ctx, h.room, queue.Report{At: time.Unix(1, 0), Available: 412, Total: 850})
+			_ = line.PutReport(ctx, room, queue.Report{At: time.Unix(1, 0), Available: 412, Total: 850})
 			select {
 			case <-ctx.Done():
 			case <-time.After(300 * time.Millisecond):

@@ -13,7 +13,10 @@ import (
 // first paint after a reload shows no larger number than the fan has seen. It is
 // only a memory of the screen: whatever a fan writes into it, the line's order
 // stays what it is.
-type shownPlace struct{ First, Last int }
+type shownPlace struct {
+	First, Last int
+	Told        string // what the edge wants to hear again (placeDoc.Shown)
+}
 
 // maxShown refuses a nonsense cookie; no line is longer.
 const maxShown = 1 << 31
@@ -39,6 +42,10 @@ func (p *pages) recallShown(c *fiber.Ctx, room, token string) shownPlace {
 	if !ok || key != shownKey(token) {
 		return s
 	}
+	parts := strings.SplitN(rest, ".", 3)
+	if len(parts) == 3 {
+		s.Told = parts[2]
+	}
 	if n, err := fmt.Sscanf(rest, "%d.%d", &s.First, &s.Last); n != 2 || err != nil ||
 		s.Last < 1 || s.First < s.Last || s.First > maxShown {
 		return shownPlace{}
@@ -47,7 +54,11 @@ func (p *pages) recallShown(c *fiber.Ctx, room, token string) shownPlace {
 }
 
 func (p *pages) rememberShown(c *fiber.Ctx, room, token string, s shownPlace) {
-	p.setShown(c, room, fmt.Sprintf("%s.%d.%d", shownKey(token), s.First, s.Last), time.Now().Add(24*time.Hour))
+	value := fmt.Sprintf("%s.%d.%d", shownKey(token), s.First, s.Last)
+	if s.Told != "" {
+		value += "." + s.Told
+	}
+	p.setShown(c, room, value, time.Now().Add(24*time.Hour))
 }
 
 func (p *pages) forgetShown(c *fiber.Ctx, room string) {

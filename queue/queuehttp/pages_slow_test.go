@@ -148,7 +148,7 @@ func TestBrowserJoinsWhenTheRoomOpens(t *testing.T) {
 	  window.shut = new Date(Date.now() + 2000).toISOString(), true)`)
 	js[bool](t, ctx, click(`[data-for="left"] button`))
 	until(t, ctx, visible("scheduled"))
-	until(t, ctx, `document.getElementById("opens").offsetParent && document.getElementById("opens").textContent !== ""`)
+	until(t, ctx, `document.querySelector(".joins").offsetParent && document.querySelector(".joins").textContent !== ""`)
 	js[bool](t, ctx, `(window.shut = "", true)`)
 	until(t, ctx, visible("waiting")+" && "+place+` === "1"`)
 }

@@ -14,10 +14,14 @@ import (
 // between the panels the server has already written.
 const (
 	stateWaiting   = "waiting"
+	stateGathering = "gathering" // in the draw, without a number yet
+	stateDrawing   = "drawing"
+	statePlacing   = "placing" // has a place, whose number is not known this moment
 	stateCalled    = "called"
 	stateStandBy   = "standby"
 	stateAdmitted  = "admitted"
 	stateExpired   = "expired"
+	stateRevoked   = "revoked"
 	stateLeft      = "left"
 	stateMoved     = "moved"     // to another browser
 	stateKnown     = "known"     // no place yet, and none for whom no integrator names
@@ -35,9 +39,11 @@ type waitView struct {
 	Doc           placeDoc
 	First         int // position when the fan joined, by what this browser was shown
 	Paused        bool
-	WindowMinutes int // of the claim, rounded
-	OpensAt       time.Time
-	Refresh       int // seconds until a page without script loads itself again; 0: never
+	WindowMinutes int       // of the claim, rounded
+	Drawn         bool      // the room is drawn, or will be
+	OpensAt       time.Time // zero without a schedule
+	JoinAt        time.Time // when places can be had: the gathering of a draw, else the opening
+	Refresh       int       // seconds until a page without script loads itself again; 0: never
 
 	WaitTicket  string // of a browser that cannot compute a proof, for the join's form
 	WaitSeconds int    // until it is good; 0: now
@@ -69,6 +75,10 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 	if info.OpensAt != nil {
 		v.OpensAt, _ = time.Parse(time.RFC3339, *info.OpensAt)
 	}
+	v.JoinAt, v.Drawn = v.OpensAt, info.Draw != nil
+	if v.Drawn && info.GathersAt != nil {
+		v.JoinAt, _ = time.Parse(time.RFC3339, *info.GathersAt)
+	}
 	v.WindowMinutes = max(1, int((claimWindow(info)+30*time.Second)/time.Minute))
 	v.State = pageState(info, doc, c.Query("left") != "")
 	if (v.State == stateJoin || v.State == stateLeft || v.State == stateMoved) && p.unnamed(c, room) {
@@ -82,8 +92,8 @@ func (p *pages) waitView(c *fiber.Ctx, room string, info roomDoc, doc *placeDoc,
 		shown := p.recallShown(c, room, v.Doc.Token)
 		v.Doc.Position, v.First = shown.apply(v.Doc.Position)
 		v.Doc.Ahead = max(0, v.Doc.Position-1)
-		p.rememberShown(c, room, v.Doc.Token, shownPlace{First: v.First, Last: v.Doc.Position})
-	case stateExpired, stateLeft, stateMoved:
+		p.rememberShown(c, room, v.Doc.Token, shownPlace{First: v.First, Last: v.Doc.Position, Told: v.Doc.Shown})
+	case stateExpired, stateRevoked, stateLeft, stateMoved:
 		p.forgetShown(c, room) // a new place may be further back
 	}
 	return v
@@ -107,8 +117,11 @@ func pageState(info roomDoc, doc *placeDoc, left bool) string {
 			if closed {
 				return stateClosed
 			}
-			return stateWaiting
+			return waitingState(info, doc)
 		case queue.Expired:
+			if doc.Revoked {
+				return stateRevoked
+			}
 			if closed {
 				return stateClosed
 			}
@@ -126,6 +139,19 @@ func pageState(info roomDoc, doc *placeDoc, left bool) string {
 		return stateScheduled
 	}
 	return stateJoin
+}
+
+// waitingState tells those who wait with a number from those who have none yet.
+func waitingState(info roomDoc, doc *placeDoc) string {
+	switch {
+	case doc.Position > 0:
+		return stateWaiting
+	case info.Mode == "draw" && info.State == "gathering":
+		return stateGathering
+	case info.Mode == "draw" && !info.Recovering:
+		return stateDrawing
+	}
+	return statePlacing
 }
 
 // finish writes the words.
@@ -172,6 +198,8 @@ func (v *waitView) banner() string {
 		return ""
 	case v.Paused:
 		return "paused"
+	case v.Doc.Room.Recovering && (inLine || v.State == statePlacing):
+		return "recovering"
 	case v.Doc.Room.Stale && inLine:
 		return "stale"
 	case v.State == stateWaiting && v.Doc.Room.Inventory.SoldOut:
@@ -191,9 +219,9 @@ func (v *waitView) refresh() int {
 			return 3
 		}
 		return 15
-	case stateStandBy:
+	case stateStandBy, stateDrawing, statePlacing:
 		return 3
-	case stateCalled, stateScheduled, stateTrouble:
+	case stateCalled, stateScheduled, stateTrouble, stateGathering:
 		return 15
 	case stateClosed:
 		return 60

@@ -101,20 +101,20 @@ func (s *Server) whoJoins(c *fiber.Ctx, room string) (f queue.Fan, fresh bool, e
 	return queue.Fan{ID: newFan()}, true, nil
 }
 
-// view is the caller's place as it stands; the query parameter shown is what the
-// answer before said under `shown`, or the last position alone, under this token. Errors are problems: place-token-missing when
-// the caller presents none (or only a broken cookie).
-func (s *Server) view(c *fiber.Ctx, room string) (placeDoc, error) {
+// view is the caller's place as it stands; told is what the answer before said under
+// `shown`, or the last position alone, under this token. Errors are problems:
+// place-token-missing when the caller presents none (or only a broken cookie).
+func (s *Server) view(c *fiber.Ctx, room, told string) (placeDoc, error) {
 	var v queue.View
-	if err := s.look(&v, c, room); err != nil {
+	if err := s.look(&v, c, room, told); err != nil {
 		return placeDoc{}, err
 	}
 	return s.describePlace(v), nil
 }
 
 // look is view before it is put into words.
-func (s *Server) look(v *queue.View, c *fiber.Ctx, room string) error {
-	shown := queue.ParseShown(c.Query("shown"))
+func (s *Server) look(v *queue.View, c *fiber.Ctx, room, told string) error {
+	shown := queue.ParseShown(told)
 	if s.line.Recall(v, room, s.firstToken(c, room), shown) {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (s *Server) postPlace(c *fiber.Ctx) error {
 
 func (s *Server) getPlace(c *fiber.Ctx) error {
 	var v queue.View
-	if err := s.look(&v, c, c.Params("room")); err != nil {
+	if err := s.look(&v, c, c.Params("room"), c.Query("shown")); err != nil {
 		return err
 	}
 	noStore(c)

@@ -80,8 +80,9 @@ const put = (id, text) => {
 };
 
 const lit = ["called", "standby", "admitted"];
-const plain = ["expired", "left", "moved", "known", "closed"];
-const over = ["expired", "left", "moved", "known"]; // nothing comes by itself any more
+const plain = ["expired", "revoked", "left", "moved", "known", "closed"];
+const over = ["expired", "revoked", "left", "moved", "known"]; // nothing comes by itself any more
+const numberless = ["gathering", "drawing", "placing"]; // in line, without a number yet
 
 function stateOf(d) {
   const closed = d.room.state === "closed" || d.room.mode === "reject";
@@ -89,7 +90,11 @@ function stateOf(d) {
   if (d.status === "admitted") return "admitted";
   if (closed) return "closed";
   if (d.status === "called") return d.standingBy ? "standby" : "called";
-  return d.status; // waiting, expired, left
+  if (d.status === "waiting" && !d.position) {
+    if (d.room.mode !== "draw" || d.room.recovering) return "placing";
+    return d.room.state === "gathering" ? "gathering" : "drawing";
+  }
+  return d.revoked ? "revoked" : d.status; // waiting, expired, left
 }
 
 const windowMs = () => (doc.room.claimSeconds || 120) * 1000;
@@ -113,9 +118,9 @@ function show(next) {
 
 function changed(before) {
   if (over.includes(state)) forget();
-  if (state === "waiting" || state === "joining" || over.includes(state)) claimed = claiming = owed = false;
-  const words = { called: "called", standby: "standby", expired: "expired", left: "left" };
-  if (words[state]) say(t("w.say." + words[state]));
+  if (state === "waiting" || state === "joining" || numberless.includes(state) || over.includes(state)) claimed = claiming = owed = false;
+  if (["called", "standby", "expired", "left", "gathering", "drawing", "revoked"].includes(state)) say(t("w.say." + state));
+  if (state === "waiting" && numberless.includes(before)) spoken.at = 0; // the number is news
   if (state === "closed" && before !== "trouble") say(t("w.say.closed"));
   if (state === "standby") owed = true;
   if (state === "called") called();
@@ -152,24 +157,34 @@ function render() {
     wasPaused = paused;
     say(t(paused ? "w.say.paused" : "w.say.resumed"));
   }
+  $("invited").hidden = doc.line !== "invited";
   opening();
   tick();
 }
 
 // opening tells by the fan's own clock when the doors open.
 function opening() {
-  const at = Date.parse(doc.room.opensAt);
-  $("opens-line").hidden = !at;
-  if (!at) return;
-  $("opens").dateTime = doc.room.opensAt;
-  put("opens", new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" }).format(at));
+  const format = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
+  for (const line of root.querySelectorAll(".opens-line")) {
+    const el = line.querySelector("time");
+    const when = el.className === "joins" ? joinsAt() : doc.room.opensAt;
+    const at = Date.parse(when);
+    line.hidden = !at;
+    if (!at) continue;
+    el.dateTime = when;
+    const text = format.format(at);
+    if (el.textContent !== text) el.textContent = text;
+  }
 }
+// When places can be had: in a draw from its gathering on.
+const joinsAt = () => (doc.room.draw && doc.room.gathersAt) || doc.room.opensAt;
 
 // flag shows one banner, "" for the one the line's own state asks for.
 function flag(key) {
   if (!key && state !== "closed" && state !== "trouble") {
     const inLine = state === "waiting" || state === "called" || state === "standby";
     if (doc.room.state === "paused") key = "paused";
+    else if (doc.room.recovering && (inLine || state === "placing")) key = "recovering";
     else if (doc.room.stale && inLine) key = "stale";
     else if (state === "waiting" && doc.room.inventory.soldOut) key = "sold";
     else if (bearer && inLine) key = "cookies";
@@ -189,7 +204,7 @@ function say(text) {
 // The screen's memory is the cookie the server reads for its first paint; the
 // place itself is in another one, which no script can read.
 function remember() {
-  keep(mark + "." + first + "." + shown, 86400);
+  keep(mark + "." + first + "." + shown + (doc.shown ? "." + doc.shown : ""), 86400);
 }
 function forget() {
   first = shown = 0;
@@ -297,7 +312,7 @@ const joinAnew = () => once(async () => {
 let token = ""; // of a join by this page; a Bearer when the cookie did not come back
 
 const poll = () => once(async () => {
-  const r = await call("GET", "/place" + (shown ? "?shown=" + shown : ""));
+  const r = await call("GET", "/place" + (shown ? "?shown=" + (doc.shown || shown) : ""));
   if (r.ok) return apply(r.json);
   refused(r);
 });
@@ -317,7 +332,7 @@ const pollRoom = () => once(async () => {
 
 // untilOpen is when to look at the room again: at the opening, when that is near.
 function untilOpen() {
-  const opens = state === "scheduled" && Date.parse(doc.room.opensAt) - (Date.now() - skew);
+  const opens = state === "scheduled" && Date.parse(joinsAt()) - (Date.now() - skew);
   return opens > 0 && opens < 15000 ? opens + 500 + Math.random() * 2000 : 15000;
 }
 
@@ -376,10 +391,11 @@ function refused(r) {
       failures = 0;
       doc.room.state = "scheduled";
       doc.room.opensAt = r.json.opensAt || doc.room.opensAt;
+      doc.room.gathersAt = r.json.gathersAt || doc.room.gathersAt;
       show("scheduled");
       render();
       flag("");
-      return later(pollRoom, doc.room.opensAt ? untilOpen() : 500); // the room says when
+      return later(pollRoom, joinsAt() ? untilOpen() : 500); // the room says when
     case "proof-required":
     case "proof-invalid":
       paid = {};
@@ -404,6 +420,16 @@ function refused(r) {
       render();
       flag("");
       return later(poll, 5000);
+    case "room-recovering": // the place is kept, and so is the wish to come in
+      doc.room.recovering = true;
+      flag("");
+      return later(poll, Math.max(2000, r.after) * (1 + Math.random()));
+    case "revoked":
+      stopAuto();
+      clearTimeout(timer);
+      show("revoked");
+      render();
+      return flag("");
     case "room-closed":
       doc.room.state = "closed";
       show("closed");
