@@ -34,15 +34,28 @@ var mimeTypes = map[string]string{
 	".png": "image/png", ".ico": "image/x-icon", ".webmanifest": "application/manifest+json",
 }
 
-// NewAssets reads every file of the trees once. Two files of one name are an error.
+// NewAssets reads every file of the trees once. A folder "x.js" is the script x.js in
+// parts. Two files of one name are an error.
 func NewAssets(prefix string, trees ...fs.FS) (*Assets, error) {
 	a := &Assets{prefix: prefix, byName: map[string]*asset{}}
 	for _, tree := range trees {
 		err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && path.Ext(name) == ".js":
+				if err := a.join(tree, name); err != nil {
+					return err
+				}
+				return fs.SkipDir
+			case d.IsDir():
+				return nil
+			}
+			body, err := fs.ReadFile(tree, name)
+			if err != nil {
 				return err
 			}
-			return a.add(tree, name)
+			return a.add(name, body)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("pagehttp: static files: %w", err)
@@ -51,13 +64,27 @@ func NewAssets(prefix string, trees ...fs.FS) (*Assets, error) {
 	return a, nil
 }
 
-func (a *Assets) add(tree fs.FS, name string) error {
-	if a.byName[name] != nil {
-		return fmt.Errorf("%s is there twice", name)
-	}
-	body, err := fs.ReadFile(tree, name)
+// join makes one script of a folder's files, in the order of their names: a page in
+// parts costs a fan one request all the same. They share one function's scope.
+func (a *Assets) join(tree fs.FS, folder string) error {
+	parts, err := fs.Glob(tree, folder+"/*.js")
 	if err != nil {
 		return err
+	}
+	body := []byte("(() => {\n\"use strict\";\n")
+	for _, name := range parts {
+		part, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		body = append(append(body, part...), '\n')
+	}
+	return a.add(folder, append(body, "})();\n"...))
+}
+
+func (a *Assets) add(name string, body []byte) error {
+	if a.byName[name] != nil {
+		return fmt.Errorf("%s is there twice", name)
 	}
 	ext := path.Ext(name)
 	typ := mimeTypes[ext]

@@ -25,12 +25,15 @@ func TestAPlaceMovesByItsLink(t *testing.T) {
 	complaints(t, laptop)
 	do(t, phone, chromedp.Navigate(h.base+"/rooms/hall"))
 	until(t, phone, visible("waiting")+" && "+place+` === "8"`)
-	js[bool](t, phone, `(fetch("/v1/rooms/hall/place/move", {method: "POST"}).then((r) => r.json()).then((d) => { window.made = d; }), true)`)
-	until(t, phone, `window.made`)
-	// The picture may be shown under the page's own policy.
-	js[bool](t, phone, `(() => { const i = new Image(); i.onload = () => { window.seen = i.naturalWidth; }; i.src = "data:image/svg+xml," + encodeURIComponent(made.qrSvg); return true; })()`)
-	until(t, phone, `window.seen > 100`)
-	link := js[string](t, phone, `made.url`)
+	dress(t, phone, "light", 390, 844, 2)
+	do(t, phone, chromedp.Click(`#device summary`), chromedp.Click(`#device-form button`))
+	until(t, phone, `document.getElementById("code-qr").naturalWidth > 100 && document.getElementById("code").textContent.length === 11`)
+	if text := js[string](t, phone, `document.getElementById("code-until").textContent`); text == "" || strings.Contains(text, "{{") {
+		t.Errorf("the code is good until %q", text)
+	}
+	fits(t, phone, "a code")
+	screenshot(t, phone, "device-phone")
+	link := js[string](t, phone, `document.getElementById("code-url").href`)
 
 	dress(t, laptop, "light", 390, 844, 2)
 	do(t, laptop, chromedp.Navigate(link))

@@ -67,6 +67,36 @@ func TestAPlaceMovesByItsCode(t *testing.T) {
 	}
 }
 
+// Without script the page's form shows the code, and the code moves the place.
+func TestTheFormShowsACode(t *testing.T) {
+	t.Parallel()
+	e := newEdgeWith(t, 0, 10, func(o *Options) { o.PublicURL = "https://queue.example" })
+	phone, laptop, nobody := e.browser(t), e.browser(t), e.browser(t)
+	for _, b := range []fan{phone, laptop, nobody} {
+		b.send("GET", "/rooms/cinema", "")
+	}
+	phone.join()
+	const form = "/rooms/cinema/device"
+	a := phone.send("POST", form, "", "Sec-Fetch-Site", "same-origin", "Content-Type", "application/x-www-form-urlencoded")
+	shown := regexp.MustCompile(`id="code">([0-9A-Z]{5}-[0-9A-Z]{5})<`)
+	code := shown.FindSubmatch(a.body)
+	if a.status != 200 || code == nil || !strings.Contains(string(a.body), "data:image/svg") || a.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v %s", a.status, a.header, a.body)
+	}
+	if a := phone.send("POST", form, "", "Sec-Fetch-Site", "cross-site"); a.status != 403 || shown.Match(a.body) {
+		t.Errorf("a foreign page's form: %d %s", a.status, a.body)
+	}
+	if a := nobody.send("POST", form, "", "Sec-Fetch-Site", "same-origin"); a.status != 200 || shown.Match(a.body) || !strings.Contains(string(a.body), `data-state="join"`) {
+		t.Errorf("a fan without a place: %d %s", a.status, a.body)
+	}
+	if a := laptop.postJSON("/v1/rooms/cinema/places", `{"moveCode":"`+string(code[1])+`"}`); a.status != 200 || a.num("position") != 1 {
+		t.Errorf("the code: %d %s", a.status, a.body)
+	}
+	if a := phone.send("GET", form, ""); a.status != 200 || shown.Match(a.body) || !strings.Contains(string(a.body), `data-state="moved"`) {
+		t.Errorf("a reload of the code's page leads to %d %s", a.status, a.body)
+	}
+}
+
 // A code is worth the place: a place that is bound to a browser gives none to whoever
 // holds its token alone.
 func TestAStolenTokenGetsNoCode(t *testing.T) {

@@ -60,11 +60,12 @@ func (s *Server) registerPages(r fiber.Router) {
 	r.Post("/rooms/:room/invite", p.own(p.takeInvite))
 	r.Get("/rooms/:room/move", p.showMove)
 	r.Post("/rooms/:room/move", p.own(p.takeMove))
+	r.Post("/rooms/:room/device", p.own(p.device))
 	r.Post("/rooms/:room/join", p.takeJoin)
 	r.Post("/rooms/:room/enter", p.own(p.enter))
 	r.Post("/rooms/:room/leave", p.own(p.leave))
 	// A reload after a form, or the language switch on its answer, comes here.
-	for _, verb := range []string{"join", "enter", "leave"} {
+	for _, verb := range []string{"join", "enter", "leave", "device"} {
 		r.Get("/rooms/:room/"+verb, func(c *fiber.Ctx) error { return c.Redirect(roomPath(c.Params("room")), fiber.StatusSeeOther) })
 	}
 }

@@ -28,9 +28,11 @@ var pageFuncs = template.FuncMap{
 	"stubFor": func() string {
 		return "waiting joining join scheduled called standby admitted trouble gathering drawing placing"
 	},
-	"lineFor":  func() string { return "waiting join left scheduled gathering drawing" },
-	"rulesFor": func() string { return "waiting join joining scheduled gathering drawing placing" },
-	"leaveFor": func() string { return "waiting called standby gathering placing" },
+	"lineFor":   func() string { return "waiting join left scheduled gathering drawing" },
+	"rulesFor":  func() string { return "waiting join joining scheduled gathering drawing placing" },
+	"leaveFor":  func() string { return "waiting called standby gathering placing" },
+	"deviceFor": func() string { return "waiting called standby gathering placing" },
+	"codeFor":   func() string { return "waiting join scheduled gathering placing left expired moved" },
 	// worded keeps a state this page has no word for from failing the whole list.
 	"worded": func(state string) string {
 		if slices.Contains([]string{"scheduled", "gathering", "drawing", "open", "paused"}, state) {

@@ -36,6 +36,7 @@ type house struct {
 	version int64
 	entered []url.Values // forms posted to /enter
 	change  func(*Options)
+	server  *Server
 }
 
 func newHouse(t *testing.T, rate, slots int) *house {
@@ -105,13 +106,17 @@ func (h *house) serve() {
 		h.t.Fatal(err)
 	}
 	h.base = "http://" + ln.Addr().String()
-	o := Options{Line: h.line, Keys: func() pass.Ring { return ring }, PublicURL: h.base, Log: quiet()}
+	o := Options{Line: h.line, Keys: func() pass.Ring { return ring }, PublicURL: h.base, Log: quiet(), Streams: 64}
 	if h.change != nil {
 		h.change(&o)
 	}
-	New(o).Register(srv.App)
-	go func() { _ = srv.App.Listener(ln) }()
-	h.t.Cleanup(func() { _ = srv.App.Shutdown() })
+	h.server = New(o)
+	h.server.Register(srv.App)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = h.server.Run(ctx) })
+	wg.Go(func() { _ = srv.App.Listener(ln) })
+	h.t.Cleanup(func() { h.server.Drain(); _ = srv.App.Shutdown(); cancel(); wg.Wait() })
 }
 
 func (h *house) enter(w http.ResponseWriter, r *http.Request) {

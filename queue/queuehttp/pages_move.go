@@ -70,6 +70,20 @@ func (p *pages) takeMove(c *fiber.Ctx, room string) error {
 	return c.Redirect(roomPath(room), fiber.StatusSeeOther)
 }
 
+// device answers a fan who goes on elsewhere with the code for there.
+func (p *pages) device(c *fiber.Ctx, room string) error {
+	code, err := p.s.moveCode(c, room, false)
+	if err != nil {
+		return p.after(c, room, err)
+	}
+	info, err := p.s.roomView(room)
+	v := keptView{Room: room, Title: info.Title, Code: code.Code, URL: code.URL, QR: picture(code.QRSVG)}
+	if err != nil || v.Title == "" {
+		v.Title = room
+	}
+	return p.kit.Render(c, pagehttp.View{Page: "device", Data: v, Path: roomPath(room) + "/device", Secret: true})
+}
+
 // keptView is what templates/kept.html shows to a browser that keeps no cookies: its
 // place lives in a code, which each of the page's forms carries.
 type keptView struct {
@@ -102,7 +116,7 @@ func (p *pages) keptPlace(c *fiber.Ctx, room string, doc placeDoc, code string) 
 	}
 	if err == nil { // without one the place is this page's alone, which is better than none
 		v.Code, v.URL = kept.Code, kept.URL
-		v.QR = template.URL("data:image/svg+xml," + percent(kept.QRSVG)) //nolint:gosec // made here, of our own address
+		v.QR = picture(kept.QRSVG)
 	}
 	w := words{p.kit.Text(c)}
 	v.Note, v.Wait = w.ahead(doc.Ahead), w.wait(doc.ETA)
@@ -112,9 +126,10 @@ func (p *pages) keptPlace(c *fiber.Ctx, room string, doc placeDoc, code string) 
 	})
 }
 
-// percent writes a text as part of a data: address.
-func percent(s string) string {
-	return strings.NewReplacer("%", "%25", "#", "%23", "\"", "%22", "<", "%3C", ">", "%3E", "\n", "%0A").Replace(s)
+// picture is an SVG of our own as a data: address.
+func picture(svg string) template.URL {
+	percent := strings.NewReplacer("%", "%25", "#", "%23", "\"", "%22", "<", "%3C", ">", "%3E", "\n", "%0A")
+	return template.URL("data:image/svg+xml," + percent.Replace(svg)) //nolint:gosec // made here, of our own address
 }
 
 // formCode is the code that the form of a kept place brings along; "" for any other form.
