@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -222,27 +221,37 @@ func (t *streams) names() []string {
 	return names
 }
 
-// tell looks at all places with a stream, those of a room together, and sends what
+// tellAtOnce bounds what tell has in its hands: the answers to 10,000 streams together
+// were more memory than the streams.
+const tellAtOnce = 500
+
+// tell looks at all places with a stream, many of a room together, and sends what
 // is new. Only this loop touches a watcher once it was added.
 func (t *streams) tell(ctx context.Context, now time.Time) {
 	for _, room := range t.names() {
-		var due []*watcher
-		var asks []queue.Ask
-		for _, w := range t.open(room) {
-			if w.told.status == queue.Called && !w.told.standingBy && now.Sub(w.looked) < calledEvery {
-				continue
-			}
-			due, asks = append(due, w), append(asks, w.ask)
+		for some := range slices.Chunk(t.open(room), tellAtOnce) {
+			t.tellSome(ctx, room, some, now)
 		}
-		if len(asks) == 0 {
+	}
+}
+
+func (t *streams) tellSome(ctx context.Context, room string, some []*watcher, now time.Time) {
+	var due []*watcher
+	var asks []queue.Ask
+	for _, w := range some {
+		if w.told.status == queue.Called && !w.told.standingBy && now.Sub(w.looked) < calledEvery {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		answers := t.s.line.Glance(ctx, strings.Clone(room), asks)
-		cancel()
-		for i, w := range due {
-			t.give(w, answers[i], now)
-		}
+		due, asks = append(due, w), append(asks, w.ask)
+	}
+	if len(asks) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	answers := t.s.line.Glance(ctx, room, asks)
+	cancel()
+	for i, w := range due {
+		t.give(w, answers[i], now)
 	}
 }
 
