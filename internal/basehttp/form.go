@@ -28,7 +28,11 @@ func Form(c *fiber.Ctx) (get func(key string) string, err error) {
 // plainEncoding refuses a body that would have to be unpacked: fasthttp unpacks
 // without a limit, and 56 kB of gzip become more than a gigabyte.
 func plainEncoding(c *fiber.Ctx) error {
-	for _, v := range c.Request().Header.PeekAll(fiber.HeaderContentEncoding) {
+	h := &c.Request().Header
+	if len(h.Peek(fiber.HeaderContentEncoding)) == 0 && h.ContentLength() == 0 {
+		return nil // nothing to unpack, as nearly always; an empty line may stand before one that says more
+	}
+	for _, v := range h.PeekAll(fiber.HeaderContentEncoding) {
 		if enc := strings.ToLower(strings.TrimSpace(string(v))); enc != "" && enc != "identity" {
 			return ErrUnsupportedMedia.Detailf("Content-Encoding %q is not taken; send the body as it is.", clip(enc))
 		}

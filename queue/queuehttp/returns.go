@@ -83,11 +83,13 @@ func (s *Server) listed(c *fiber.Ctx) bool {
 	return origin != "" && slices.Contains(returnto.Origins(s.returns(c.Params("room"))), origin)
 }
 
+var headerVary, originValue = []byte(fiber.HeaderVary), []byte(fiber.HeaderOrigin)
+
 // cors lets pages of the room's listed origins call, with the browser's cookies. These
 // are SameSite=Lax, so that they come along only from pages of the same site.
 func (s *Server) cors(next fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		c.Vary(fiber.HeaderOrigin)
+		c.Response().Header.SetCanonical(headerVary, originValue) // the first to set it
 		if s.listed(c) {
 			c.Set(fiber.HeaderAccessControlAllowOrigin, strings.Clone(c.Get(fiber.HeaderOrigin)))
 			c.Set(fiber.HeaderAccessControlAllowCredentials, "true")

@@ -69,11 +69,11 @@ func New(o Options) *Server {
 
 // Register adds the routes.
 func (s *Server) Register(r fiber.Router) {
+	r.Get(pollRoute, s.cors(s.getPlace)) // routes are tried in this order, and nearly every request is a poll
 	r.Get("/v1/rooms", s.getRooms)
 	r.Get("/v1/rooms/:room", s.getRoom)
 	r.Post("/v1/rooms/:room/places", s.cors(s.own(s.postPlace)))
 	r.Get("/v1/rooms/:room/challenge", s.getChallenge)
-	r.Get(pollRoute, s.cors(s.getPlace))
 	r.Get(streamRoute, s.getStream)
 	r.Delete(pollRoute, s.cors(s.own(s.deletePlace)))
 	r.Post("/v1/rooms/:room/place/move", s.own(s.postMove))
