@@ -192,4 +192,34 @@
 // with the old token may be told a number), forgivable misses (50,000). A waiting fan costs one
 // member of one sorted set. No script loops over the line, each stays in the room's
 // hash slot, and each may run twice: the client sends a script again when a reply is lost.
+//
+// # Ten million, and regions
+//
+// Measured is a million (make million); this is reckoned from it and not built.
+//
+// A room lives in one hash slot, so on one core of one Redis. Memory is not what ends
+// it: 125 bytes a fan are 1.3 GB at ten million, and a board costs a thousand ranks and
+// 256 lookups, which grow with the logarithm alone. Polls are edges' work: ten million
+// who ask each 60 seconds are 170,000 a second, three processors at the rate of make
+// bench. Joins are the limit: one core takes some 20,000 a second, with limits and
+// proofs less, so ten million who press in the same minute wait up to ten for their
+// number. Their order would be right all the same (the script's clock, in the order of
+// arrival at Redis), and the edges pipeline and answer slowly; that is the first remedy:
+// gathering (a draw) takes the hurry away. The second is to cut the line: K slots
+// {room/k}, a fan in the one of their id, each script's µs as score. Positions become
+// sums of K boards, still from memory; the caller takes the lowest heads of K, so two
+// heads that lie closer than the clocks of two nodes may change places: today's exact
+// order would hold within a slot and within that skew between them. The cap and the
+// rate stay in one slot, where claims are, which are rare. A draw of ten million takes
+// ten times a million's seconds, and its list of entries 160 MB in one string (Redis
+// ends at 512 MB): it would go in parts. A recovery does not grow: places come back with
+// the polls of their fans.
+//
+// Across regions a room has one home. Edges elsewhere answer polls from their boards at
+// the cost of one reading a second, whatever the distance; a join or a claim pays one
+// round trip. A far fan's place is so late by half that trip (50 to 150 ms): it is
+// reported here and not corrected, as a stamp by the edge would make every edge's clock
+// part of the order. Who minds that draws. A replica in another region that becomes the
+// master is a failover like any: what replication had not shipped is put back by the
+// tokens. Booking's Postgres has one home, too, and the bridge runs beside it.
 package queue
