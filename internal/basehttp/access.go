@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 )
 
@@ -26,6 +25,9 @@ func (s *Server) wrapServer() {
 	srv := s.App.Server()
 	handle, refuse := srv.Handler, srv.ErrorHandler
 	srv.Handler = func(ctx *fasthttp.RequestCtx) {
+		if s.expressed(ctx) {
+			return
+		}
 		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
 			handle(ctx)
 			return
@@ -55,15 +57,31 @@ func (s *Server) early(ctx *fasthttp.RequestCtx, answer func(c *fiber.Ctx)) {
 	s.report(c, id, "other", time.Since(start))
 }
 
-// requestID is a random UUID. It names a line of the log and is no secret, so it costs
-// no call of the system's random source.
+// requestID is a random UUID (version 4, RFC 9562) as text. It names a line of the log
+// and is no secret, so it costs no call of the system's random source.
 func requestID() string {
-	var id uuid.UUID
+	id := newRequestID()
+	return string(id[:])
+}
+
+func newRequestID() (text [36]byte) {
+	var id [16]byte
 	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
 	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, RFC 9562
-	return id.String()
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	at := 0
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			text[at] = '-'
+			at++
+		}
+		text[at], text[at+1] = hexDigits[b>>4], hexDigits[b&15]
+		at += 2
+	}
+	return text
 }
+
+const hexDigits = "0123456789abcdef"
 
 // Names as the wire has them: writing them as they are costs no look at each letter.
 var (
@@ -73,9 +91,10 @@ var (
 )
 
 // mark sets what every answer bears.
-func mark(c *fiber.Ctx, id string) {
-	h := &c.Response().Header
-	h.SetCanonical(headerID, []byte(id))
+func mark(c *fiber.Ctx, id string) { markResponse(&c.Response().Header, []byte(id)) }
+
+func markResponse(h *fasthttp.ResponseHeader, id []byte) {
+	h.SetCanonical(headerID, id)
 	h.SetCanonical(headerSniff, noSniff)
 }
 

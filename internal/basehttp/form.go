@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // Form reads the body of a page's form. get returns a field's first value, ""
@@ -25,11 +26,15 @@ func Form(c *fiber.Ctx) (get func(key string) string, err error) {
 	return func(key string) string { return string(args.Peek(key)) }, nil
 }
 
+// hasBody reports whether the headers announce a body; −2 is fasthttp's word for a
+// request without a length.
+func hasBody(h *fasthttp.RequestHeader) bool { n := h.ContentLength(); return n != 0 && n != -2 }
+
 // plainEncoding refuses a body that would have to be unpacked: fasthttp unpacks
 // without a limit, and 56 kB of gzip become more than a gigabyte.
 func plainEncoding(c *fiber.Ctx) error {
 	h := &c.Request().Header
-	if len(h.Peek(fiber.HeaderContentEncoding)) == 0 && h.ContentLength() == 0 {
+	if len(h.Peek(fiber.HeaderContentEncoding)) == 0 && !hasBody(h) {
 		return nil // nothing to unpack, as nearly always; an empty line may stand before one that says more
 	}
 	for _, v := range h.PeekAll(fiber.HeaderContentEncoding) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 	_ "github.com/valyala/fasthttp" // by name: fiber asks for 1.51, which answers 200 to malformed chunks (GO-2026-4950)
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,7 @@ type Server struct {
 	log  *slog.Logger
 	ln   net.Listener
 
+	express  func(ctx *fasthttp.RequestCtx) (route string)
 	draining atomic.Bool
 	failures failures
 }
@@ -194,9 +196,11 @@ func queued(l *net.TCPListener) (waiting bool) {
 // twoLengths finds a chunked request that also claims a Content-Length: fasthttp
 // goes by the chunks, a proxy in front may go by the other, and what one takes
 // for a body is the next request to the other.
-func twoLengths(c *fiber.Ctx) bool {
+func twoLengths(c *fiber.Ctx) bool { return bothLengths(&c.Request().Header) }
+
+func bothLengths(h *fasthttp.RequestHeader) bool {
 	var length, chunks bool
-	for line := range bytes.Lines(c.Request().Header.RawHeaders()) {
+	for line := range bytes.Lines(h.RawHeaders()) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
 		switch len(name) { // before the slower comparison: this runs for every request
 		case len(fiber.HeaderContentLength):

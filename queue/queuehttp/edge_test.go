@@ -92,6 +92,7 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 	serve(&ho)
 	e.server = New(ho)
 	e.server.Register(server.App)
+	server.Express(e.server.Express)
 	addr, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

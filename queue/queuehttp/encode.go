@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"usher/queue"
 )
@@ -106,13 +107,17 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b
 
 // sendPlace answers with the document of a place.
 func (s *Server) sendPlace(c *fiber.Ctx, v *queue.View) error {
+	s.writePlace(c.Response(), v)
+	return nil
+}
+
+func (s *Server) writePlace(r *fasthttp.Response, v *queue.View) {
 	buf, ok := buffers.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
 	}
 	*buf = s.appendPlace((*buf)[:0], v)
-	c.Response().Header.SetContentType(fiber.MIMEApplicationJSON)
-	c.Response().SetBody(*buf) // copied
+	r.Header.SetContentType(fiber.MIMEApplicationJSON)
+	r.SetBody(*buf) // copied
 	buffers.Put(buf)
-	return nil
 }

@@ -112,6 +112,7 @@ func (h *house) serve() {
 	}
 	h.server = New(o)
 	h.server.Register(srv.App)
+	srv.Express(h.server.Express)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = h.server.Run(ctx) })

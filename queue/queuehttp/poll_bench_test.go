@@ -15,8 +15,14 @@ import (
 )
 
 // BenchmarkPoll is a poll from the parsed request to the answer before it is written,
-// with the listener's own middleware. It must not ask Redis.
+// with the listener's own middleware: by the express way, and by Fiber's. It must not
+// ask Redis.
 func BenchmarkPoll(b *testing.B) {
+	b.Run("express", func(b *testing.B) { benchmarkPoll(b, true) })
+	b.Run("fiber", func(b *testing.B) { benchmarkPoll(b, false) })
+}
+
+func benchmarkPoll(b *testing.B, express bool) {
 	ro, err := redis.ParseURL(devstacktest.OwnRedis(b).URL)
 	if err != nil {
 		b.Fatal(err)
@@ -48,8 +54,13 @@ func BenchmarkPoll(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	New(Options{Line: other, Keys: func() pass.Ring { return pass.Ring{} }, Log: quiet()}).Register(server.App)
-	handle := server.App.Handler()
+	edge := New(Options{Line: other, Keys: func() pass.Ring { return pass.Ring{} }, Log: quiet()})
+	edge.Register(server.App)
+	if express {
+		server.Express(edge.Express)
+	}
+	server.App.Handler() // builds the routes
+	handle := server.App.Server().Handler
 	var ctx fasthttp.RequestCtx
 	poll := func() {
 		ctx.Request.Reset()

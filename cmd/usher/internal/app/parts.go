@@ -69,6 +69,7 @@ func (a *App) buildEdge() error {
 		Streams: c.Edge.Streams.Max, Registerer: a.registry,
 	})
 	edge.Register(a.servers["edge"].App)
+	a.servers["edge"].Express(edge.Express)
 	a.leave = edge.Drain
 	a.spawn("line", line.Run)
 	a.spawn("streams", edge.Run)
