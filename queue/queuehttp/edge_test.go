@@ -32,6 +32,8 @@ type edge struct {
 	logs *lockedBuffer
 	room string
 
+	options queue.Options
+
 	rdb       *redis.Client
 	pipelines *pipelines
 	server    *Server
@@ -87,8 +89,29 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 	if err := e.line.PutReport(t.Context(), e.room, queue.Report{At: time.Unix(1, 0), Available: 12, Total: 180}); err != nil {
 		t.Fatal(err)
 	}
-	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: log, Quiet: Quiet})
-	ho := Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: log, Streams: 64, Registerer: e.metrics}
+	e.options = o
+	e.up(t, serve)
+	return e
+}
+
+// beside is another edge of the same Redis and the same keys.
+func (e *edge) beside(t *testing.T) *edge {
+	t.Helper()
+	other := *e
+	other.metrics = prometheus.NewRegistry()
+	var err error
+	if other.line, err = queue.New(e.rdb, e.options); err != nil {
+		t.Fatal(err)
+	}
+	other.up(t, func(*Options) {})
+	return &other
+}
+
+// up serves, and waits until the room is known.
+func (e *edge) up(t *testing.T, serve func(*Options)) {
+	t.Helper()
+	server := basehttp.NewServer(basehttp.Options{Name: "edge", Log: e.options.Log, Quiet: Quiet})
+	ho := Options{Line: e.line, Keys: func() pass.Ring { return e.ring }, Log: e.options.Log, Streams: 64, Registerer: e.metrics}
 	serve(&ho)
 	e.server = New(ho)
 	e.server.Register(server.App)
@@ -112,7 +135,7 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 	})
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if v, err := e.line.Room(e.room); err == nil && v.InventoryOK {
-			return e
+			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the line does not run")
