@@ -94,8 +94,8 @@ func newEdgeWith(t *testing.T, rate, slots int, serve func(*Options), change ...
 	return e
 }
 
-// beside is another edge of the same Redis and the same keys.
-func (e *edge) beside(t *testing.T) *edge {
+// twin is another edge of the same Redis and the same keys.
+func (e *edge) twin(t *testing.T) *edge {
 	t.Helper()
 	other := *e
 	other.metrics = prometheus.NewRegistry()

@@ -161,7 +161,7 @@ func TestQ8_OverHTTPNothingGrows(t *testing.T) {
 	e := newEdge(t, 30, 5000, func(o *queue.Options) {
 		o.ClaimWindow, o.Tick, o.BoardEvery = 500*time.Millisecond, 20*time.Millisecond, 40*time.Millisecond
 	})
-	other := e.beside(t)
+	other := e.twin(t)
 	_, invite := queue.NewInvite(secret, "cinema", 100, time.Now().Add(time.Hour))
 	api := e.api(t)
 	for i := range 500 { // all by the same way, so that some can be found again
@@ -183,7 +183,7 @@ func TestQ8_OverHTTPNothingGrows(t *testing.T) {
 		fans = append(fans, w)
 	}
 	polls, next := 0, 500
-	var grew, grewLow, raw, rawLow int // what is told without a memory
+	var grew, grewLow, raw, rawLow int
 	for deadline := time.Now().Add(60 * time.Second); polls < 300 || grew == 0 || grewLow == 0; polls++ {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d polls; without a memory the number grew %d times and the low end %d times", polls, grew, grewLow)
@@ -197,6 +197,9 @@ func TestQ8_OverHTTPNothingGrows(t *testing.T) {
 			api.send("DELETE", "/v1/rooms/cinema/place", "", bearer(a)...)
 		case 2: // who missed a call comes back
 			api.join("Idempotency-Key", fmt.Sprint("ahead-", polls/6))
+		case 4: // somebody called comes in, and fewer are taken for absent
+			a := api.join("Idempotency-Key", fmt.Sprint("ahead-", polls/6+3))
+			api.send("POST", "/v1/rooms/cinema/pass", "", bearer(a)...)
 		case 3:
 			if polls%30 == 3 {
 				api.send("POST", "/v1/rooms/cinema/places", `{"invite":"`+invite+`"}`, "Content-Type", "application/json", "Idempotency-Key", fmt.Sprint("guest-", polls))
@@ -217,9 +220,10 @@ func TestQ8_OverHTTPNothingGrows(t *testing.T) {
 			}
 			f.low = low
 			f.position, f.shown = a.num("position"), a.text("shown")
-			if i == 0 {
+			if i == 0 { // what would be told without a memory, and with one of the number alone
 				b := f.send("GET", "/v1/rooms/cinema/place", "", f.header...)
-				position, low := b.num("position"), lowEnd(t, b)
+				c := f.send("GET", fmt.Sprint("/v1/rooms/cinema/place?shown=", f.position), "", f.header...)
+				position, low := b.num("position"), lowEnd(t, c)
 				if raw > 0 && position > raw {
 					grew++
 				}
