@@ -14,9 +14,10 @@
 // the first and is charged once. Allow is charged twice then, by one token: too
 // strict by one, never too lax.
 //
-// In Redis a join with limits takes some 1.6 times as long as one without (44 µs for 27
-// on a busy machine, BenchmarkJoinToll), and a tenth more with a proof. The fan's own bucket therefore counts only whoever left before
-// and comes again: newcomers, which are nearly everybody, need no key of their own.
+// In Redis a join with limits takes some 1.6 times as long as one without, and about a
+// quarter more with a proof (27, 44 and 54 µs, medians on a busy machine,
+// BenchmarkJoinToll). The fan's own bucket therefore counts only whoever left before and
+// comes again: newcomers, which are nearly everybody, need no key of their own.
 //
 // A bucket of a join holds two instants. The hard one refuses (429) far above what
 // people do, the calm one measures pressure from much lower on: how many times over
