@@ -22,7 +22,7 @@ deps-run:
 	@.ci/deps postgres redis
 
 deps-test:
-	@.ci/deps postgres redis chromium node curl altcha
+	@.ci/deps postgres redis chromium node curl altcha axe
 
 # Pinned by version and rebuilt when another one lies there.
 deps-lint:

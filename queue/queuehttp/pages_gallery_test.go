@@ -232,16 +232,21 @@ const small = `[...document.querySelectorAll("a, button, summary, input:not([typ
   return r.width && !el.closest(".sr, .skip, [hidden]") && (r.width < 24 || r.height < 24);
 }).map((el) => el.outerHTML.slice(0, 80)).join("; ")`
 
-func TestEveryStateFitsAndReads(t *testing.T) {
-	t.Parallel()
-	base := gallery(t)
-	ctx := browser(t)
+// galleryPaths are the exhibits and the pages without a place, by name.
+func galleryPaths() map[string]string {
 	paths := map[string]string{"index": "/", "enter": "/enter", "unknown": "/rooms/none"}
 	for _, e := range exhibits() {
 		paths[e.name] = "/rooms/" + e.name + e.query
 	}
+	return paths
+}
+
+func TestEveryStateFitsAndReads(t *testing.T) {
+	t.Parallel()
+	base := gallery(t)
+	ctx := browser(t)
 	for _, lang := range pagehttp.Langs {
-		for name, path := range paths {
+		for name, path := range galleryPaths() {
 			t.Run(lang.Code+"/"+name, func(t *testing.T) { see(t, ctx, base, path, name, lang.Code) }) // one browser: not parallel
 		}
 	}
@@ -266,6 +271,7 @@ func see(t *testing.T, ctx context.Context, base, path, name, lang string) {
 	if drift, err := chromedp.Run(ctx, chromedp.Evaluate[string](wordsDrift, chromedp.EvalAwaitPromise)); err != nil || drift != "" {
 		t.Errorf("%s %s: the script words it otherwise than the server: %s (%v)", name, lang, drift, err)
 	}
+	larger(t, ctx, name+" "+lang)
 	for _, theme := range []string{"light", "dark"} {
 		dress(t, ctx, theme, 320, 640, 1)
 		for what, script := range map[string]string{"overflow": overflow, "low contrast": dim, "small targets": small} {
