@@ -36,6 +36,9 @@ func (a *App) buildAdmin() {
 		if !a.ready.Load() {
 			return probNotReady
 		}
+		if p := a.passes.Load().fault(); p != nil {
+			return p
+		}
 		return c.SendString("ready\n")
 	})
 	r.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry})))

@@ -47,6 +47,7 @@ type App struct {
 	registry *prometheus.Registry
 	metrics  *httpMetrics
 	keys     *keyring
+	passes   atomic.Pointer[passCheck] // set once built, in a box office
 
 	servers map[string]*basehttp.Server
 	addrs   map[string]net.Addr

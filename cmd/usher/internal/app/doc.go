@@ -20,7 +20,10 @@
 //
 // /readyz says whether this process means to serve. It asks no store: a Redis
 // that stalls must not take the box office, which does not need it, out of the
-// balancer with everything else.
+// balancer with everything else. One exception, at a start only: a box office whose
+// keys do not take the passes of the edges alive (passcheck.go) is not ready until they
+// do, as each fan it got would be refused. Once it agreed it stays ready, and a later
+// mismatch is an error in the log: those who are inside need no pass.
 //
 // # The bridge
 //

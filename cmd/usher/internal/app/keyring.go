@@ -111,18 +111,17 @@ func (a *App) openKeys() (*keyring, error) {
 	return k, nil
 }
 
-// verifier checks passes by the key file when there is one, else by the edge's
-// published keys.
-func (a *App) verifier() (*pass.Verifier, error) {
+// passKeys are those of the key file when there is one, else the edge's published keys.
+func (a *App) passKeys() (pass.KeySource, error) {
 	if a.config().Pass.KeysFile != "" {
 		k, err := a.openKeys()
 		if err != nil {
 			return nil, err
 		}
-		return pass.NewVerifier(k.find, nil), nil
+		return k.find, nil
 	}
 	p := newPublished(a.config().Pass.JWKSURL, a.log)
 	a.spawn("published keys", p.run)
 	p.await(jwksPatience)
-	return pass.NewVerifier(p.find, nil), nil
+	return p.find, nil
 }

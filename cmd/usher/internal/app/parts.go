@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"usher/admission/pass"
 	"usher/booking"
 	"usher/booking/bookinghttp"
 	"usher/booking/payment"
@@ -48,6 +49,7 @@ func (a *App) buildEdge() error {
 		return err
 	}
 	a.spawn("place signers", signers.run)
+	a.spawn("pass signer", func(ctx context.Context) error { return tellPasses(ctx, a.rdb, keys.get, signerEvery) })
 	line, err := queue.New(a.rdb, queue.Options{
 		Log: a.log, PlaceSecrets: bytesOf(c.Edge.PlaceSecrets), ClaimWindow: c.Edge.ClaimWindow, Registerer: a.registry,
 		Guesses: a.guesses,
@@ -78,9 +80,16 @@ func (a *App) buildEdge() error {
 
 func (a *App) buildBooking() error {
 	c := a.config()
-	verifier, err := a.verifier()
+	keys, err := a.passKeys()
 	if err != nil {
 		return err
+	}
+	verifier := pass.NewVerifier(keys, nil)
+	if a.rdb != nil {
+		check := &passCheck{rdb: a.rdb, keys: keys, log: a.log}
+		check.look(context.Background())
+		a.passes.Store(check) // the admin listener asks already
+		a.spawn("pass check", check.run)
 	}
 	a.office, err = booking.New(a.pool, booking.Options{
 		Log: a.log, Verifier: verifier, SessionSecret: []byte(c.Booking.SessionSecret.Reveal()),
