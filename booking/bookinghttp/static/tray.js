@@ -18,7 +18,7 @@
         n ? h('ul', { class: 'chips' }, ...picks.map((s) => this.#chip(s))) : h('p', { class: 'hint' }, t('tray.hint')),
         n ? null : this.#best(max, busy),
         n ? this.#sum(total) : null,
-        n ? h('button', { type: 'button', class: 'btn wide', id: 'hold', 'aria-disabled': String(busy), onclick: () => busy || this.on.hold() },
+        n ? h('button', { type: 'button', class: 'btn wide', id: 'hold', 'aria-disabled': String(Boolean(busy)), onclick: () => busy || this.on.hold() },
           busy ? t('tray.holding') : t('tray.hold', { n }), h('span', { class: 'btn-sum' }, `· ${money(total, this.hall.currency)}`)) : null,
         this.#prices(),
       ]);
@@ -54,7 +54,7 @@
             h('button', { type: 'button', 'aria-label': t('best.fewer'), onclick: step(-1) }, '−'), out,
             h('button', { type: 'button', 'aria-label': t('best.more'), onclick: step(1) }, '+')),
           where,
-          h('button', { type: 'submit', class: 'btn', id: 'best', 'aria-disabled': String(busy) }, busy ? t('tray.holding') : t('best.go'))));
+          h('button', { type: 'submit', class: 'btn', id: 'best', 'aria-disabled': String(Boolean(busy)) }, busy ? t('tray.holding') : t('best.go'))));
     }
 
     // holding: the seats are ours until the clock says otherwise.
@@ -67,7 +67,7 @@
           h('span', { class: 'line-seat' }, this.hall.where(s), h('small', {}, this.hall.classes.get(s.priceClass)?.name ?? '')), h('span', {}, this.hall.price(s))))),
         this.#sum(hold.amount, hold.currency),
         h('div', { class: 'actions' },
-          h('button', { type: 'button', class: 'btn wide', id: 'pay', 'aria-disabled': String(busy), onclick: () => busy || this.on.pay() },
+          h('button', { type: 'button', class: 'btn wide', id: 'pay', 'aria-disabled': String(Boolean(busy)), onclick: () => busy || this.on.pay() },
             icon('lock'), busy ? t('tray.paying') : t('tray.pay', { amount: money(hold.amount, hold.currency) })),
           h('button', { type: 'button', class: 'btn link', id: 'change', onclick: () => busy || this.on.change() }, t('tray.change'))),
         h('p', { class: 'note' }, t('tray.note')),
