@@ -19,7 +19,7 @@ type Limits struct {
 	PerRoom    Rate `koanf:"perRoom"`    // all together
 	Waiting    Rate `koanf:"waiting"`    // of an address, places that were waited for instead of paid
 	Failures   Rate `koanf:"failures"`   // of an address, broken place tokens
-	Guesses    Rate `koanf:"guesses"`    // of an address, codes that move a place; a block has ten times that
+	Guesses    Rate `koanf:"guesses"`    // of an address, codes that move a place, and parts of a draw's list; a block has ten times that
 }
 
 // Proof asks for a proof of work with a new place.

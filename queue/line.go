@@ -48,7 +48,7 @@ type Options struct {
 	SlotLease    time.Duration // default pass.SlotLease; longer than PassLife
 	Registerer   prometheus.Registerer
 
-	// Guesses is how often one address may try a kind of thing ("move"), see Allow;
+	// Guesses is how often one address may try a kind of thing ("move", "entries"), see Allow;
 	// asked at each try. Default: 30 a minute, 30 at once.
 	Guesses func(what string) limits.Rate
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,6 +123,14 @@ func (c verifyDrawCmd) entries(w *world, address string, n int) ([]byte, error) 
 	entries := make([]byte, 0, min(max(n, 0), 1<<24)*16)
 	for next := "0"; next != ""; {
 		body, header, err := c.get(w, address+"/entries?from="+url.QueryEscape(next))
+		if slow := (*tooFastError)(nil); errors.As(err, &slow) { // many check from this address
+			select {
+			case <-w.ctx.Done():
+				return nil, w.ctx.Err()
+			case <-time.After(slow.again):
+				continue
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -169,6 +178,13 @@ func (c verifyDrawCmd) rank(w *world, d publishedDraw, seed []byte, digest [32]b
 // mostDrawBytes bounds one answer: 100,000 lines have 3.3 MB.
 const mostDrawBytes = 8 << 20
 
+// tooFastError is an edge's "not so many".
+type tooFastError struct{ again time.Duration }
+
+func (e *tooFastError) Error() string {
+	return fmt.Sprintf("too many requests; try again in %s", e.again)
+}
+
 func (c verifyDrawCmd) get(w *world, address string) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -185,6 +201,9 @@ func (c verifyDrawCmd) get(w *world, address string) ([]byte, http.Header, error
 		return nil, nil, fmt.Errorf("%s: %w", address, err)
 	case len(body) > mostDrawBytes:
 		return nil, nil, fmt.Errorf("%s answers more than %d bytes", address, mostDrawBytes)
+	case res.StatusCode == http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+		return nil, nil, &tooFastError{time.Duration(min(max(seconds, 1), 60)) * time.Second}
 	case res.StatusCode != http.StatusOK:
 		var p struct{ Title, Detail string }
 		if json.Unmarshal(body, &p) == nil && p.Title != "" {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"usher/queue"
@@ -49,7 +50,13 @@ func (d *aDraw) serve(t *testing.T) string {
 	mux.HandleFunc("GET /v1/rooms/arena/draw", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(d.doc)
 	})
+	var asked atomic.Int64
 	mux.HandleFunc("GET /v1/rooms/arena/draw/entries", func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 { // others of this address check too
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
 		lines := strings.SplitAfter(strings.TrimSuffix(d.list, "\n"), "\n")
 		from, _ := strconv.Atoi(r.FormValue("from"))
 		to := min(from+d.part, len(lines))

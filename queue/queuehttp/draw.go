@@ -2,6 +2,7 @@ package queuehttp
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"usher/internal/basehttp"
 	"usher/queue"
+	"usher/queue/limits"
 )
 
 // entriesPerAnswer bounds one answer of the list: 3.3 MB.
@@ -71,7 +73,8 @@ func (s *Server) getDraw(c *fiber.Ctx) error {
 	return c.JSON(d)
 }
 
-// getDrawEntries is the list as it was digested, from a line on.
+// getDrawEntries is the list as it was digested, from a line on; an address gets so many
+// parts a minute (edge.limits.guesses).
 func (s *Server) getDrawEntries(c *fiber.Ctx) error {
 	from := 0
 	if q := strings.Clone(c.Query("from")); q != "" {
@@ -82,6 +85,12 @@ func (s *Server) getDrawEntries(c *fiber.Ctx) error {
 	}
 	ctx, cancel := callContext()
 	defer cancel()
+	if err := s.line.Allow(ctx, room(c), "entries", s.address(c)); err != nil { // each answer is megabytes
+		if refused := (*limits.RefusedError)(nil); errors.As(err, &refused) {
+			return errTooMany.Detailf("Too many parts of the list for this %s. Go on after the time in Retry-After.", refused.Bucket).After(refused.RetryAfter)
+		}
+		return problem(err)
+	}
 	entries, total, err := s.line.Entries(ctx, room(c), from, entriesPerAnswer)
 	if err != nil {
 		return problem(err)

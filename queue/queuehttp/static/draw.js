@@ -34,6 +34,10 @@ async function list() {
   const parts = [];
   for (let from = "0"; from !== null; ) {
     const res = await fetch(`${boot.entriesUrl}?from=${from}`);
+    if (res.status === 429) { // many check from this address: the rest in a moment
+      await new Promise((go) => setTimeout(go, 1000 * (Number(res.headers.get("Retry-After")) || 5)));
+      continue;
+    }
     if (!res.ok) throw new Error(t("v.unreachable"));
     const next = res.headers.get("Usher-Next");
     if (next !== null && Number(next) <= Number(from)) throw new Error(t("v.entries.bad"));
