@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"usher/internal/axetest"
 )
 
 // screens is where the walks leave their pictures; git ignores it.
@@ -347,6 +349,9 @@ func (w *window) shot(name string) {
 			w.dress(scheme, size[0], size[1])
 			if !w.js(`document.documentElement.scrollWidth <= innerWidth`) {
 				w.t.Errorf("%s scrolls sideways at %d px", name, size[0])
+			}
+			if size[0] == 390 && axetest.Installed() {
+				axetest.Check(w.t, w.ctx, name+" "+scheme)
 			}
 			if size[0] == 320 {
 				break

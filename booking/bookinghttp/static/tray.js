@@ -24,8 +24,8 @@
       ]);
     }
     #chip(seat) {
-      return h('li', {}, h('button', { type: 'button', class: 'chip', 'aria-label': t('tray.remove', { seat: this.hall.where(seat) }), onclick: () => this.on.drop(seat) },
-        h('span', { class: `dot c${this.hall.classes.get(seat.priceClass)?.index ?? 0}` }), h('b', {}, this.hall.short(seat)), h('span', { class: 'chip-price' }, this.hall.price(seat)), icon('close')));
+      return h('li', {}, h('button', { type: 'button', class: 'chip', onclick: () => this.on.drop(seat) },
+        h('span', { class: `dot c${this.hall.classes.get(seat.priceClass)?.index ?? 0}` }), h('b', {}, this.hall.short(seat)), h('span', { class: 'chip-price' }, this.hall.price(seat)), h('span', { class: 'sr' }, t('tray.remove', { seat: this.hall.where(seat) })), icon('close')));
     }
     // The price list doubles as the map's key of colours.
     #prices() {
