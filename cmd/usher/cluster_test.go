@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,16 +38,29 @@ type cluster struct {
 	bookingProcs    [2]*process
 }
 
-// freeAddr is a loopback address nobody listens on at the moment.
+// freeAddr is a loopback address nobody listens on at the moment. It lies below the
+// ports that systems give to connections and to listeners on :0: one of those would
+// take it before the process that is meant to listen there, or while that restarts.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const lowest, count = 12_000, 16_000
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", lowest+(firstPort+int(nextPort.Add(1)))%count)
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		_ = ln.Close()
+		return addr
 	}
-	defer func() { _ = ln.Close() }()
-	return ln.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
+
+var (
+	firstPort = rand.IntN(16_000)
+	nextPort  atomic.Int32
+)
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
