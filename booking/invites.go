@@ -12,6 +12,7 @@ import (
 // whoever has that has the places.
 type InviteNote struct {
 	ID        string
+	Kind      string // bypass, priority
 	Actor     string
 	Quota     int
 	CreatedAt time.Time
@@ -22,7 +23,7 @@ const (
 	actionInvite = "room.invite"
 
 	sqlInvites = `
-		SELECT detail ->> 'inviteId', actor, (detail ->> 'quota')::int, at, (detail ->> 'expiresAt')::timestamptz
+		SELECT detail ->> 'inviteId', COALESCE(detail ->> 'kind', 'bypass'), actor, (detail ->> 'quota')::int, at, (detail ->> 'expiresAt')::timestamptz
 		  FROM audit_log WHERE action = 'room.invite' AND subject = 'room:' || $1::text ORDER BY audit_id DESC LIMIT $2`
 )
 
@@ -33,7 +34,7 @@ func (rs *Rooms) NoteInvite(ctx context.Context, room string, n InviteNote) erro
 		if err := knownRoom(ctx, tx, room); err != nil {
 			return err
 		}
-		detail := map[string]any{"inviteId": n.ID, "quota": n.Quota, "expiresAt": n.ExpiresAt.UTC().Format(time.RFC3339)}
+		detail := map[string]any{"inviteId": n.ID, "kind": n.Kind, "quota": n.Quota, "expiresAt": n.ExpiresAt.UTC().Format(time.RFC3339)}
 		if _, err := tx.Exec(ctx, sqlAudit, n.Actor, actionInvite, "room:"+room, detail); err != nil {
 			return fmt.Errorf("booking: note invite: %w", err)
 		}
@@ -48,7 +49,7 @@ func (rs *Rooms) Invites(ctx context.Context, room string, limit int) ([]InviteN
 	}
 	rows, _ := rs.pool.Query(ctx, sqlInvites, room, limit)
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n InviteNote, err error) {
-		err = row.Scan(&n.ID, &n.Actor, &n.Quota, &n.CreatedAt, &n.ExpiresAt)
+		err = row.Scan(&n.ID, &n.Kind, &n.Actor, &n.Quota, &n.CreatedAt, &n.ExpiresAt)
 		n.CreatedAt, n.ExpiresAt = n.CreatedAt.UTC(), n.ExpiresAt.UTC()
 		return n, err
 	})

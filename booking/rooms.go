@@ -15,6 +15,7 @@ import (
 const (
 	MaxRatePerMinute = 1_000_000
 	MaxRoomCap       = 1_000_000
+	MaxPriorityShare = 100
 )
 
 // ErrUnknownRoom says that no room bears the id.
@@ -31,6 +32,7 @@ type Room struct {
 	Valve         string // fixed, adaptive
 	RatePerMinute int
 	Cap           int
+	PriorityShare int       // percent of the calls that go to the priority line while both lines wait
 	GathersAt     time.Time // when a room of mode draw begins to take places; zero without
 	OpensAt       time.Time // zero when the room has no opening
 	Timezone      string    // IANA name of the event's clock
@@ -45,6 +47,7 @@ type RoomChange struct {
 	State         *string
 	RatePerMinute *int
 	Cap           *int
+	PriorityShare *int
 	Valve         *string    // fixed, adaptive
 	GathersAt     *time.Time // the zero time takes it away
 	OpensAt       *time.Time // the zero time takes it away
@@ -67,7 +70,7 @@ func (e *RoomTransitionError) Error() string {
 
 // RoomBoundsError says that a number is outside what a room may have.
 type RoomBoundsError struct {
-	Field         string // ratePerMinute or cap
+	Field         string // ratePerMinute, cap or priorityShare
 	Got, Min, Max int
 }
 
@@ -89,7 +92,7 @@ type Rooms struct{ pool *pgxpool.Pool }
 // NewRooms works on pool; it starts nothing.
 func NewRooms(pool *pgxpool.Pool) *Rooms { return &Rooms{pool: pool} }
 
-const roomColumns = `room_id, title, mode, state, valve, rate_per_minute, cap,
+const roomColumns = `room_id, title, mode, state, valve, rate_per_minute, cap, priority_share,
 	COALESCE(gathers_at, '0001-01-01T00:00:00Z'::timestamptz), COALESCE(opens_at, '0001-01-01T00:00:00Z'::timestamptz),
 	timezone, draw_seed, draw_public_value, COALESCE(draw_digest, ''), COALESCE(draw_entries, 0), COALESCE(draw_cut, 0),
 	COALESCE(drawn_at, '0001-01-01T00:00:00Z'::timestamptz), run, version, updated_at`
@@ -97,7 +100,7 @@ const roomColumns = `room_id, title, mode, state, valve, rate_per_minute, cap,
 func scanRoom(row pgx.CollectableRow) (Room, error) {
 	var r Room
 	var seed, digest []byte
-	err := row.Scan(&r.ID, &r.Title, &r.Mode, &r.State, &r.Valve, &r.RatePerMinute, &r.Cap, &r.GathersAt, &r.OpensAt,
+	err := row.Scan(&r.ID, &r.Title, &r.Mode, &r.State, &r.Valve, &r.RatePerMinute, &r.Cap, &r.PriorityShare, &r.GathersAt, &r.OpensAt,
 		&r.Timezone, &seed, &r.Draw.PublicValue, &digest, &r.Draw.Entries, &r.Draw.Cut, &r.Draw.At, &r.Run, &r.Version, &r.UpdatedAt)
 	copy(r.Draw.Seed[:], seed)
 	copy(r.Draw.Digest[:], digest)
@@ -165,11 +168,11 @@ func (rs *Rooms) Change(ctx context.Context, actor, id string, c RoomChange) (Ro
 
 func saveRoom(ctx context.Context, tx pgx.Tx, actor string, before Room, after *Room) error {
 	err := tx.QueryRow(ctx, `
-		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4, gathers_at = $5, opens_at = $6, draw_public_value = $7, valve = $8,
+		UPDATE room SET state = $2, rate_per_minute = $3, cap = $4, gathers_at = $5, opens_at = $6, draw_public_value = $7, valve = $8, priority_share = $9,
 		       version = GREATEST(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = clock_timestamp()
 		 WHERE room_id = $1
 		RETURNING version, updated_at`, after.ID, after.State, after.RatePerMinute, after.Cap,
-		orNull(after.GathersAt), orNull(after.OpensAt), after.Draw.PublicValue, after.Valve).
+		orNull(after.GathersAt), orNull(after.OpensAt), after.Draw.PublicValue, after.Valve, after.PriorityShare).
 		Scan(&after.Version, &after.UpdatedAt)
 	if err != nil {
 		return err
@@ -195,7 +198,9 @@ func orNull(t time.Time) *time.Time {
 
 // audited is the room as the audit log tells it; never its seed.
 func (r Room) audited() map[string]any {
-	m := map[string]any{"state": r.State, "ratePerMinute": r.RatePerMinute, "cap": r.Cap, "valve": r.Valve, "version": r.Version}
+	m := map[string]any{
+		"state": r.State, "ratePerMinute": r.RatePerMinute, "cap": r.Cap, "priorityShare": r.PriorityShare, "valve": r.Valve, "version": r.Version,
+	}
 	for name, t := range map[string]time.Time{"gathersAt": r.GathersAt, "opensAt": r.OpensAt, "drawnAt": r.Draw.At} {
 		if !t.IsZero() {
 			m[name] = t
@@ -229,6 +234,12 @@ func (c RoomChange) apply(r Room) (Room, error) {
 			return r, err
 		}
 		r.Cap = *c.Cap
+	}
+	if c.PriorityShare != nil {
+		if err := within("priorityShare", *c.PriorityShare, MaxPriorityShare); err != nil {
+			return r, err
+		}
+		r.PriorityShare = *c.PriorityShare
 	}
 	if c.Valve != nil {
 		if *c.Valve != "fixed" && *c.Valve != "adaptive" {

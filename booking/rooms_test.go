@@ -75,8 +75,8 @@ func TestRoomChangeIsAuditedOnceAndVersioned(t *testing.T) {
 	if err != nil || before.Version < time.Now().Add(-time.Hour).UnixMicro() {
 		t.Fatalf("a new room's version lies behind a former database's: %+v, %v", before, err)
 	}
-	got, err := rooms.Change(ctx, "ann", "hall", booking.RoomChange{State: ptr("paused"), RatePerMinute: ptr(120), Cap: ptr(20)})
-	if err != nil || got.State != "paused" || got.RatePerMinute != 120 || got.Cap != 20 || got.Version <= before.Version {
+	got, err := rooms.Change(ctx, "ann", "hall", booking.RoomChange{State: ptr("paused"), RatePerMinute: ptr(120), Cap: ptr(20), PriorityShare: ptr(45)})
+	if err != nil || got.State != "paused" || got.RatePerMinute != 120 || got.Cap != 20 || got.PriorityShare != 45 || got.Version <= before.Version {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	same, err := rooms.Change(ctx, "bob", "hall", booking.RoomChange{State: ptr("paused"), Cap: ptr(20)})
@@ -86,6 +86,7 @@ func TestRoomChangeIsAuditedOnceAndVersioned(t *testing.T) {
 	for _, bad := range []booking.RoomChange{
 		{Cap: ptr(-1)}, {RatePerMinute: ptr(-1)}, {Cap: ptr(booking.MaxRoomCap + 1)},
 		{RatePerMinute: ptr(booking.MaxRatePerMinute + 1)}, {State: ptr("open"), Cap: ptr(-5)},
+		{PriorityShare: ptr(-1)}, {PriorityShare: ptr(101)},
 	} {
 		var bounds *booking.RoomBoundsError
 		if _, err := rooms.Change(ctx, "eve", "hall", bad); !errors.As(err, &bounds) {

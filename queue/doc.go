@@ -93,6 +93,30 @@
 // and coming back by it costs no second. The count is in Redis alone: losing Redis
 // begins it anew. Where there is no line (passthrough) an invite is not counted.
 //
+// An invite of the other kind leads into the priority line, a line beside the line with
+// a share of the calls. Such a place scores 2^52 above the time of its arrival, so its
+// score, and with it the token, tells the line everywhere, and a loss of Redis puts it
+// back where it was. While somebody waits in both lines, of n calls n × share / 100 are
+// the priority line's, rounded down: what the rounding leaves over is kept from step to
+// step, so that it is exact over time and never off by more than one call, however the
+// steps fall (share.lua). An empty line leaves its calls to the other and is owed nothing
+// for it, so no slot stays empty, and a share of 0 serves the priority line only when
+// nobody else waits. Invited fans ahead of the line are called before either and count in
+// neither share. Cap and rate know nothing of all this: the share is of calls, and a
+// called fan is a called fan. Who stands by is granted in the order of the calls, as the
+// two lines' scores cannot be compared.
+//
+// Each line has its own positions, and a place's is the one in its own line: it falls
+// only, whatever the other does, which a number over both could not promise without
+// knowing who joins later. What the other line means for the wait is told by the range:
+// at the least those who wait there now come before, as far as the share lets them, at
+// the most as many as it lets in if that line never empties. The watermarks are two, and
+// so are the samples on the board; "waiting" counts both lines. An invite moves a
+// fan who waits to a better line only: ahead, priority, line; the priority line is none
+// while it has no share. In a room that gathers for a draw its fans
+// line up by arrival all the same, take no part in the draw, and get their number when
+// the others get theirs.
+//
 // A customer whom an integrator names (package customer) has one place in a room: the
 // member is a hash of room, issuer and subject, the customer one of issuer and subject,
 // and no browser is part of either. Each of their browsers has a token of its own, which

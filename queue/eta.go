@@ -38,13 +38,17 @@ const surely = 2
 // those called beyond that come first, which the high end does. By cap: slots come
 // back at cap/visit; the error of the mean of n visits is 1/√n of it, and so is that
 // of the sum of n to come, lengths being about exponential.
-func estimate(p pace, position int) *ETA {
-	if !p.open || p.rate <= 0 || p.cap <= 0 || position < 1 {
+func estimate(p pace, position int) *ETA { return estimateBetween(p, position, position) }
+
+// estimateBetween is estimate for a place of which only a range is known: at the least,
+// and at the most, so many are called up to and with it.
+func estimateBetween(p pace, least, latest int) *ETA {
+	if !p.open || p.rate <= 0 || p.cap <= 0 || least < 1 {
 		return nil
 	}
-	ahead, perSecond, free := float64(position), float64(p.rate)/60, float64(max(p.cap-p.inside, 0))
+	perSecond, free := float64(p.rate)/60, float64(max(p.cap-p.inside, 0))
 	ahead10 := perSecond * inviteAhead.Seconds()
-	fewest, most := ahead*(1-p.noShow), ahead*(1-0.7*p.noShow)
+	fewest, most := float64(least)*(1-p.noShow), float64(latest)*(1-0.7*p.noShow)
 	waiting := float64(p.called) * (1 - p.noShow) * (1 - p.noShow) // the silent are among the called until their window ends
 	low := 0.85*fewest/perSecond - inviteAhead.Seconds()
 	high := 1.15*(most+max(0, waiting-ahead10))/perSecond + 10

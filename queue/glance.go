@@ -51,7 +51,7 @@ func (l *Line) Glance(ctx context.Context, name string, asks []Ask) []Answer {
 			answers[i].Err = bad
 			continue
 		}
-		if a.Seen.Equal(b.at) && p.run >= b.view.Run && b.knows(b.current(p), r.mark.Load()) && l.vouched(b, a.Token, p) {
+		if a.Seen.Equal(b.at) && p.run >= b.view.Run && b.knows(b.current(p), r.markOf(p.score).Load()) && l.vouched(b, a.Token, p) {
 			answers[i].Same = true
 			continue
 		}

@@ -79,7 +79,7 @@ func set(t testing.TB, l *Line, room string, change func(*Settings)) {
 	}
 	s := Settings{
 		Room: room, Title: v.Title, Mode: v.Mode, State: v.State, RatePerMinute: v.RatePerMinute, Cap: v.Cap,
-		Run: v.Run, Version: v.Version + 1, BookingURL: v.BookingURL, Valve: v.Valve.Mode,
+		Run: v.Run, Version: v.Version + 1, BookingURL: v.BookingURL, Valve: v.Valve.Mode, PriorityShare: v.PriorityShare,
 	}
 	change(&s)
 	if err := l.PutSettings(t.Context(), s); err != nil {

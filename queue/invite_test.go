@@ -20,7 +20,7 @@ func TestAnInvitedFanStandsBeforeTheLine(t *testing.T) {
 	l := newLine(t, rdb)
 	room := openRoom(t, l, 0, 10)
 	early, late := join(t, l, room, "early"), join(t, l, room, "late")
-	_, link := NewInvite(testSecret, room, 3, time.Now().Add(time.Hour))
+	_, link := NewInvite(testSecret, room, Bypass, 3, time.Now().Add(time.Hour))
 	first, err := joinBy(t, l, room, "vip-1", link)
 	if err != nil || !first.Created || !first.Invited || first.Position != 1 {
 		t.Fatalf("%+v, %v", first, err)
@@ -79,10 +79,10 @@ func TestInvitesThatAreNotGood(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, dial(t, ""))
 	room, other := openRoom(t, l, 0, 10), openRoom(t, l, 0, 10)
-	_, good := NewInvite(testSecret, room, 3, time.Now().Add(time.Hour))
-	_, foreign := NewInvite(testSecret, other, 3, time.Now().Add(time.Hour))
-	_, over := NewInvite(testSecret, room, 3, time.Now().Add(-time.Second))
-	_, forged := NewInvite([]byte("another secret of thirty-two byte"), room, 3, time.Now().Add(time.Hour))
+	_, good := NewInvite(testSecret, room, Bypass, 3, time.Now().Add(time.Hour))
+	_, foreign := NewInvite(testSecret, other, Bypass, 3, time.Now().Add(time.Hour))
+	_, over := NewInvite(testSecret, room, Bypass, 3, time.Now().Add(-time.Second))
+	_, forged := NewInvite([]byte("another secret of thirty-two byte"), room, Bypass, 3, time.Now().Add(time.Hour))
 	place := join(t, l, room, "fan")
 	edited := []byte(good)
 	edited[8] ^= 1
@@ -111,7 +111,7 @@ func TestAnInvitesQuotaHoldsInARace(t *testing.T) {
 	rdb := dial(t, "")
 	lines := []*Line{newLine(t, rdb), newLine(t, rdb)}
 	room := openRoom(t, lines[0], 0, 10)
-	_, link := NewInvite(testSecret, room, 20, time.Now().Add(time.Hour))
+	_, link := NewInvite(testSecret, room, Bypass, 20, time.Now().Add(time.Hour))
 	var in, out atomic.Int64
 	gate := make(chan struct{})
 	var wg sync.WaitGroup
@@ -143,7 +143,7 @@ func TestInvitedFansAreInsideTheSameCap(t *testing.T) {
 	rdb := ownRedis(t)
 	lines := []*Line{newLine(t, rdb), newLine(t, rdb)}
 	room := openRoom(t, lines[0], 0, 3)
-	_, link := NewInvite(testSecret, room, 12, time.Now().Add(time.Hour))
+	_, link := NewInvite(testSecret, room, Bypass, 12, time.Now().Add(time.Hour))
 	var tokens []Token
 	for i := range 12 {
 		tokens = append(tokens, join(t, lines[0], room, fmt.Sprint("fan-", i)).Token)

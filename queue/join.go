@@ -41,7 +41,7 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 	keys := r.keys
 	args := []any{
 		p.member[:], r.floor.Load(), micros(l.opts.ClaimWindow), keptMissed, former, run, l.witness(r),
-		invite.ID, invite.Quota, keptGone,
+		invite.ID, invite.Quota, keptGone, string(invite.Kind),
 	}
 	var charge limits.Charge
 	// An invite's places are counted: they are charged no other toll.
@@ -84,7 +84,7 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		v.Token = l.sign(p)
 		if v.Created = number(reply, 3) == 1; v.Created {
 			l.metrics.joins.WithLabelValues(name).Inc()
-			if v.ETA != nil && p.score > r.mark.Load() {
+			if v.ETA != nil && !r.called(p.score) {
 				r.promises.made(p.score, *v.ETA, b.view.Version, time.Now())
 			}
 		}

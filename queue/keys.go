@@ -24,6 +24,7 @@ var roomKeys = [...]string{
 	"moves",    // HASH   digest of a move code → the place it moves; bounded, short-lived
 	"invites",  // HASH   invite id → places taken from its quota
 	"served",   // HASH   member → when its last visit began or its place was over (µs); only in a memory that forgot
+	"turns",    // HASH   member of the priority line, once called → score that orders it among those standing by
 }
 
 // Positions of single keys in what keysOf returns, for reads outside scripts.
@@ -45,6 +46,7 @@ const (
 	kMoves
 	kInvites
 	kServed
+	kTurns
 )
 
 // keysOf makes all key names of a room. Nothing else makes key names, but for the

@@ -11,11 +11,12 @@ import (
 // bridge, never from a request.
 type metrics struct {
 	joins, leaves, invitations, missed, admissions, standbys, releases, leases *prometheus.CounterVec
+	priorityCalls                                                              *prometheus.CounterVec
 	recoveries, placesRestored, visitsRestored, moves                          *prometheus.CounterVec
 	scriptErrors                                                               *prometheus.CounterVec
 	limited                                                                    *prometheus.CounterVec // by room and bucket
 	fans                                                                       *prometheus.GaugeVec   // by room and status
-	boardAt, ratePerMinute, slotCap, recovering                                *prometheus.GaugeVec
+	priority, boardAt, ratePerMinute, slotCap, recovering                      *prometheus.GaugeVec
 	batches, batched                                                           prometheus.Counter
 	valve                                                                      *valveMetrics
 	promises                                                                   *prometheus.CounterVec // by room and outcome
@@ -37,6 +38,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		joins:          counter("joins_total", "New places given by this edge."),
 		leaves:         counter("leaves_total", "Places given up by their fans at this edge."),
 		invitations:    counter("invitations_total", "Fans called by this edge's steps."),
+		priorityCalls:  counter("priority_invitations_total", "Of the fans called by this edge's steps, those of the priority line."),
 		missed:         counter("missed_calls_total", "Invitations that ran out, found by this edge's steps."),
 		admissions:     counter("admissions_total", "Fans admitted by claims and steps of this edge."),
 		standbys:       counter("standbys_total", "Called fans who claimed before there was a slot for them."),
@@ -59,13 +61,14 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Namespace: "usher", Subsystem: "limits", Name: "refused_total", Help: "New places refused by a full bucket: fan, address, block, room, waiter.",
 		}, []string{"room", "bucket"}),
 		fans:          gauge("fans", "Fans by the last board: waiting, called, standing_by, inside.", "room", "status"),
+		priority:      gauge("priority_fans", "Of the waiting fans, those in the priority line.", "room"),
 		recovering:    gauge("recovering", "1 while a line that Redis forgot is being put back.", "room"),
 		boardAt:       gauge("board_timestamp_seconds", "When this edge last read the room's board, Unix time.", "room"),
 		ratePerMinute: gauge("rate_per_minute", "Most admissions a minute, as set.", "room"),
 		slotCap:       gauge("cap", "Most fans inside at once, as set.", "room"),
 	}
 	for _, c := range append(m.valve.collectors(), m.promises,
-		m.joins, m.leaves, m.invitations, m.missed, m.admissions, m.standbys, m.releases, m.leases,
+		m.joins, m.leaves, m.invitations, m.priorityCalls, m.priority, m.missed, m.admissions, m.standbys, m.releases, m.leases,
 		m.recoveries, m.placesRestored, m.visitsRestored, m.moves, m.recovering,
 		m.scriptErrors, m.batches, m.batched, m.limited, m.fans, m.boardAt, m.ratePerMinute, m.slotCap,
 	) {
@@ -81,6 +84,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 
 // called counts what one step did: {more, leases, missed, granted, invited, …}.
 func (m *metrics) called(room string, reply []any) {
+	if n := number(reply, 9); n > 0 {
+		m.priorityCalls.WithLabelValues(room).Add(float64(n))
+	}
 	for i, c := range []*prometheus.CounterVec{m.leases, m.missed, m.admissions, m.invitations} {
 		if n := number(reply, i+1); n > 0 {
 			c.WithLabelValues(room).Add(float64(n))
@@ -95,6 +101,7 @@ func (m *metrics) observe(b *board) {
 	} {
 		m.fans.WithLabelValues(v.Room, status).Set(float64(n))
 	}
+	m.priority.WithLabelValues(v.Room).Set(float64(v.Priority))
 	m.boardAt.WithLabelValues(v.Room).Set(float64(b.at.UnixNano()) / float64(time.Second))
 	m.ratePerMinute.WithLabelValues(v.Room).Set(float64(v.RatePerMinute))
 	on := 0.0

@@ -15,7 +15,13 @@ import (
 // decides); who comes next, who comes back where, and the cap are in.
 type model struct {
 	slots    int
-	wait     []string // in order of score
+	share    int                 // percent of the calls for the priority line
+	wait     map[string][]string // by line: who waits, in order of score
+	both     int                 // calls while somebody waited in both lines
+	given    int                 // of them, to the priority line
+	mark     int64               // highest score of the line ever called
+	lastTurn int64
+	turn     map[string]int64 // of the called: their order among those standing by
 	score    map[string]int64
 	called   map[string]bool
 	standby  map[string]bool
@@ -28,13 +34,62 @@ type model struct {
 
 func (m *model) enqueue(fan string, score int64) {
 	m.score[fan] = score
-	i, _ := slices.BinarySearchFunc(m.wait, score, func(f string, s int64) int { return int(m.score[f] - s) })
-	m.wait = slices.Insert(m.wait, i, fan)
+	line := lineOf(score)
+	i, _ := slices.BinarySearchFunc(m.wait[line], score, func(f string, s int64) int { return int(m.score[f] - s) })
+	m.wait[line] = slices.Insert(m.wait[line], i, fan)
+}
+
+func lineOf(score int64) string {
+	if preferred(score) {
+		return "priority"
+	}
+	return "plain"
+}
+
+func (m *model) waits(fan string) bool {
+	return slices.Contains(m.wait["plain"], fan) || slices.Contains(m.wait["priority"], fan)
+}
+
+func (m *model) position(fan string) int {
+	return slices.Index(m.wait[lineOf(m.score[fan])], fan) + 1
+}
+
+func (m *model) leaves(fan string) {
+	for line, fans := range m.wait {
+		m.wait[line] = slices.DeleteFunc(fans, func(f string) bool { return f == fan })
+	}
+}
+
+// callNext calls whose turn it is; "" when nobody waits.
+func (m *model) callNext() string {
+	line := "plain"
+	switch plain, prior := len(m.wait["plain"]), len(m.wait["priority"]); {
+	case plain+prior == 0:
+		return ""
+	case plain == 0:
+		line = "priority"
+	case prior > 0:
+		if m.both++; m.both*m.share/100 > m.given {
+			m.given++
+			line = "priority"
+		}
+	}
+	fan := m.wait[line][0]
+	m.wait[line] = m.wait[line][1:]
+	m.called[fan] = true
+	if line == "plain" {
+		m.mark = max(m.mark, m.score[fan])
+		m.turn[fan] = m.score[fan]
+	} else {
+		m.lastTurn = max(m.lastTurn, m.mark) + 1
+		m.turn[fan] = m.lastTurn
+	}
+	return fan
 }
 
 func (m *model) state(fan string) Status {
 	switch {
-	case slices.Contains(m.wait, fan):
+	case m.waits(fan):
 		return Waiting
 	case m.called[fan]:
 		return Called
@@ -57,6 +112,7 @@ type machine struct {
 	room   string
 	m      *model
 	tokens map[string]Token
+	invite string // into the priority line
 }
 
 var machineFans = []string{"ann", "bob", "cem", "dee", "eve", "fay"}
@@ -64,12 +120,27 @@ var machineFans = []string{"ann", "bob", "cem", "dee", "eve", "fay"}
 func (x *machine) join(rt *rapid.T) {
 	fan := rapid.SampledFrom(machineFans).Draw(rt, "fan")
 	before := x.m.state(fan)
-	v := join(x.t, x.l, x.room, fan)
+	invite := ""
+	if rapid.Bool().Draw(rt, "invited") {
+		invite = x.invite
+	}
+	v, err := joinBy(x.t, x.l, x.room, fan, invite)
+	if err != nil {
+		rt.Fatal(err)
+	}
 	p, err := x.l.verify(x.room, v.Token)
 	if err != nil {
 		rt.Fatal(err)
 	}
+	better := invite != "" && !preferred(x.m.score[fan]) && x.m.share > 0
 	switch {
+	case before == Waiting && better:
+		if v.Created || !v.Priority || arrival(p.score) <= arrival(x.m.score[fan]) {
+			rt.Fatalf("%s was not moved to the priority line: %+v", fan, v)
+		}
+		x.m.leaves(fan)
+		delete(x.m.restored, fan)
+		x.m.enqueue(fan, p.score)
 	case before != Expired:
 		if x.m.retold[fan] {
 			v.Token = x.tokens[fan] // Redis knows the visit, not the place
@@ -78,7 +149,7 @@ func (x *machine) join(rt *rapid.T) {
 		if v.Status != before || v.Created || p.score != x.m.score[fan] {
 			rt.Fatalf("%s was %s at %d, joined again: %s at %d", fan, before, x.m.score[fan], v.Status, p.score)
 		}
-	case x.m.missed[fan]:
+	case x.m.missed[fan] && !better:
 		if p.score != x.m.score[fan] {
 			rt.Fatalf("%s's place was not given back: %d, had %d", fan, p.score, x.m.score[fan])
 		}
@@ -87,16 +158,20 @@ func (x *machine) join(rt *rapid.T) {
 		x.m.enqueue(fan, p.score)
 	default:
 		for other, s := range x.m.score {
-			if s >= p.score {
+			if arrival(s) >= arrival(p.score) {
 				rt.Fatalf("%s at the tail has %d, %s has %d", fan, p.score, other, s)
 			}
 		}
+		if v.Priority != (invite != "") {
+			rt.Fatalf("%s joined the wrong line: %+v", fan, v)
+		}
+		delete(x.m.missed, fan)
 		delete(x.m.restored, fan)
 		delete(x.m.served, fan)
 		x.m.enqueue(fan, p.score)
 	}
-	if v.Status == Waiting && v.Position != slices.Index(x.m.wait, fan)+1 {
-		rt.Fatalf("%s is told %d, stands at %d", fan, v.Position, slices.Index(x.m.wait, fan)+1)
+	if v.Status == Waiting && v.Position != x.m.position(fan) {
+		rt.Fatalf("%s is told %d, stands at %d", fan, v.Position, x.m.position(fan))
 	}
 	x.tokens[fan] = v.Token
 }
@@ -109,7 +184,7 @@ func (x *machine) leave(rt *rapid.T) {
 	if x.m.inside[fan] {
 		return // a visit is not a place in line
 	}
-	x.m.wait = slices.DeleteFunc(x.m.wait, func(f string) bool { return f == fan })
+	x.m.leaves(fan)
 	for _, set := range []map[string]bool{x.m.called, x.m.standby, x.m.missed, x.m.restored} {
 		delete(set, fan)
 	}
@@ -121,7 +196,7 @@ func (x *machine) call(rt *rapid.T) {
 	for len(x.m.standby) > 0 && len(x.m.inside) < x.m.slots {
 		head := ""
 		for f := range x.m.standby {
-			if head == "" || x.m.score[f] < x.m.score[head] {
+			if head == "" || x.m.turn[f] < x.m.turn[head] {
 				head = f
 			}
 		}
@@ -129,14 +204,13 @@ func (x *machine) call(rt *rapid.T) {
 	}
 	// … then invitations for the rest; how many is call.lua's own sum, who is not.
 	called := x.members(rt, kCalled)
-	for len(x.m.wait) > 0 && called[x.m.wait[0]] {
-		x.m.called[x.m.wait[0]] = true
-		x.m.wait = x.m.wait[1:]
+	for len(x.m.called) < len(called) {
+		if fan := x.m.callNext(); !called[fan] {
+			rt.Fatalf("called %v, but it was %q's turn: %d of %d calls were the priority line's, share %d %%, %v wait",
+				called, fan, x.m.given, x.m.both, x.m.share, x.m.wait)
+		}
 	}
-	if len(called) != len(x.m.called) {
-		rt.Fatalf("called %v, want %v: somebody was called before the head %v", called, x.m.called, x.m.wait)
-	}
-	if free := x.m.slots - len(x.m.inside); free > 0 && len(called) < free && len(x.m.wait) > 0 {
+	if free := x.m.slots - len(x.m.inside); free > 0 && len(called) < free && len(x.m.wait["plain"])+len(x.m.wait["priority"]) > 0 {
 		rt.Fatalf("%d slots free, %d called, %v wait", free, len(called), x.m.wait)
 	}
 }
@@ -158,7 +232,7 @@ func (x *machine) claim(rt *rapid.T) {
 		switch {
 		case err == nil:
 			for f := range x.m.standby {
-				if f != fan && x.m.score[f] < x.m.score[fan] {
+				if f != fan && x.m.turn[f] < x.m.turn[fan] {
 					rt.Fatalf("%s was admitted before %s, who stands by and came first", fan, f)
 				}
 			}
@@ -241,6 +315,7 @@ func (x *machine) forget(rt *rapid.T) {
 	must(x.l.rdb.Del(ctx, r.keys...).Err())
 	must(x.l.PutSettings(ctx, Settings{
 		Room: x.room, Title: "Hall", Mode: "fifo", State: "open", RatePerMinute: 1_000_000, Cap: x.m.slots, Run: 1, Version: 1,
+		PriorityShare: x.m.share,
 	}))
 	b := refresh(x.t, x.l, x.room)
 	if !b.view.Recovering {
@@ -279,7 +354,8 @@ func (x *machine) forget(rt *rapid.T) {
 	for fan := range x.m.inside {
 		x.m.retold[fan] = true
 	}
-	x.m.wait = nil
+	clear(x.m.wait)
+	x.m.both, x.m.given, x.m.mark, x.m.lastTurn = 0, 0, 0, 0
 	for _, fan := range back {
 		x.m.enqueue(fan, x.score(rt, fan))
 	}
@@ -344,16 +420,16 @@ func (x *machine) members(rt *rapid.T, key int) map[string]bool {
 
 // check holds after every step: each fan in one place, and where the model says.
 func (x *machine) check(rt *rapid.T) {
-	wait, called, inside := x.members(rt, kWait), x.members(rt, kCalled), x.members(rt, kInside)
+	wait, prior, called, inside := x.members(rt, kWait), x.members(rt, kPriority), x.members(rt, kCalled), x.members(rt, kInside)
 	for _, fan := range machineFans {
 		n := 0
-		for _, in := range []bool{wait[fan], called[fan], inside[fan]} {
+		for _, in := range []bool{wait[fan], prior[fan], called[fan], inside[fan]} {
 			if in {
 				n++
 			}
 		}
 		st := x.m.state(fan)
-		if n > 1 || (n == 0) != (st == Expired) || wait[fan] != (st == Waiting) || inside[fan] != (st == Admitted) {
+		if n > 1 || (n == 0) != (st == Expired) || (wait[fan] || prior[fan]) != (st == Waiting) || prior[fan] && !preferred(x.m.score[fan]) || inside[fan] != (st == Admitted) {
 			rt.Fatalf("%s should be %s: waiting %v, called %v, inside %v", fan, st, wait[fan], called[fan], inside[fan])
 		}
 	}
@@ -376,14 +452,16 @@ func TestTheLineAgreesWithAModel(t *testing.T) {
 	rdb := dial(t, "")
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLine(t, rdb)
-		slots := rapid.IntRange(1, 3).Draw(rt, "cap")
+		slots, share := rapid.IntRange(1, 3).Draw(rt, "cap"), rapid.SampledFrom([]int{0, 1, 30, 50, 67, 100}).Draw(rt, "share")
 		x := &machine{
-			t: t, l: l, room: openRoom(t, l, 1_000_000, slots), tokens: map[string]Token{},
+			t: t, l: l, tokens: map[string]Token{},
+			room: openRoom(t, l, 1_000_000, slots, func(s *Settings) { s.PriorityShare = share }),
 			m: &model{
-				slots: slots, score: map[string]int64{}, called: map[string]bool{}, standby: map[string]bool{},
+				slots: slots, share: share, wait: map[string][]string{}, turn: map[string]int64{}, score: map[string]int64{}, called: map[string]bool{}, standby: map[string]bool{},
 				inside: map[string]bool{}, missed: map[string]bool{}, restored: map[string]bool{}, served: map[string]time.Time{}, retold: map[string]bool{},
 			},
 		}
+		_, x.invite = NewInvite(testSecret, x.room, Priority, MaxInviteQuota, time.Now().Add(time.Hour))
 		rt.Repeat(map[string]func(*rapid.T){
 			"join": x.join, "leave": x.leave, "call": x.call, "claim": x.claim, "miss": x.miss, "release": x.release, "unused": x.unused,
 			"forget": x.forget,

@@ -184,7 +184,7 @@ func (p *place) countOn(customer string) {
 // whether it is about the place of this score: a later one, taken since, has a higher.
 func movedBefore(mark string, score int64) bool {
 	was := parseScore(afterBar(mark))
-	return mark != "" && was >= score && (was < 0) == (score < 0)
+	return mark != "" && was >= score && alike(was, score)
 }
 
 // afterBar is a field's value behind the end of its life.

@@ -39,16 +39,16 @@ func (p *promises) made(score int64, eta ETA, version int64, now time.Time) {
 }
 
 // settle tells what became of the promises to the places that are called by now: all
-// up to the watermark. One made before the operator changed the room is dropped: it
+// up to their line's watermark. One made before the operator changed the room is dropped: it
 // was true then. What an adaptive valve did is no excuse.
-func (p *promises) settle(mark, version int64, now time.Time, outcome func(string)) {
+func (p *promises) settle(called func(score int64) bool, version int64, now time.Time, outcome func(string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := p.open[:0]
 	for _, m := range p.open {
 		switch wait := now.Sub(m.at); {
 		case m.version != version:
-		case m.score > mark:
+		case !called(m.score):
 			kept = append(kept, m)
 		case wait < m.eta.Low:
 			outcome("early")
@@ -65,7 +65,7 @@ func (p *promises) settle(mark, version int64, now time.Time, outcome func(strin
 // within a tick, whoever polls when.
 func (l *Line) settlePromises(r *room) {
 	if b := r.board.Load(); b != nil {
-		r.promises.settle(r.mark.Load(), b.view.Version, time.Now(), func(outcome string) {
+		r.promises.settle(r.called, b.view.Version, time.Now(), func(outcome string) {
 			l.metrics.promises.WithLabelValues(r.name, outcome).Inc()
 		})
 	}

@@ -20,12 +20,12 @@ func TestPromisesAreSettledByTheWatermark(t *testing.T) {
 	}
 	got := map[string]int{}
 	count := func(o string) { got[o]++ }
-	p.settle(5, 1, start.Add(10*time.Second), count)
+	p.settle(upTo(5), 1, start.Add(10*time.Second), count)
 	if len(got) != 0 || len(p.open) != 3 {
 		t.Fatalf("%v settled, %d open: one was made under other settings", got, len(p.open))
 	}
-	p.settle(20, 1, start.Add(100*time.Second), count) // after 100 s and 40 s
-	p.settle(30, 1, start.Add(10*time.Minute), count)
+	p.settle(upTo(20), 1, start.Add(100*time.Second), count) // after 100 s and 40 s
+	p.settle(upTo(30), 1, start.Add(10*time.Minute), count)
 	if got["inside"] != 1 || got["early"] != 1 || got["late"] != 1 || len(p.open) != 0 {
 		t.Errorf("%v, %d open", got, len(p.open))
 	}
@@ -58,3 +58,5 @@ func TestTheTrackRecordOfPromises(t *testing.T) {
 		t.Errorf("%v settled after the call", n)
 	}
 }
+
+func upTo(mark int64) func(int64) bool { return func(score int64) bool { return score <= mark } }

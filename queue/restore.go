@@ -44,7 +44,7 @@ func (b *board) scoreNow(p place) int64 {
 // vouched reports whether memory may answer for the place as far as losses go: it
 // cannot have been forgotten, or Redis was asked for it since.
 func (l *Line) vouched(b *board, t Token, p place) bool {
-	return p.score > b.lost || l.tokens.checked(t) == b.inc
+	return arrival(p.score) > b.lost || l.tokens.checked(t) == b.inc
 }
 
 // told is the rank told while the line is being put back: the last number, as too

@@ -22,6 +22,7 @@ type room struct {
 	board atomic.Pointer[board] // nil until first read
 	floor atomic.Int64          // the highest score this edge has seen
 	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's. A draw lowers it
+	pmark atomic.Int64          // … of the priority line
 	seen  atomic.Pointer[seen]  // what this edge knows of Redis' memory
 	older atomic.Pointer[board] // the last board before a loss; nil when there was none
 	mu    sync.Mutex            // one refresh at a time
@@ -33,11 +34,22 @@ type room struct {
 
 // saw raises the floor: a Redis that lost its last second, or whose clock went
 // back, must not hand out a score that somebody ahead already has.
-func (r *room) saw(score int64) { raise(&r.floor, score) }
+func (r *room) saw(score int64) { raise(&r.floor, arrival(score)) }
 
 // passed raises the watermark ahead of the next board: who was just called or
 // admitted by this edge must not be told a moment later that they wait.
-func (r *room) passed(score int64) { raise(&r.mark, score) }
+func (r *room) passed(score int64) { raise(r.markOf(score), score) }
+
+// markOf is the watermark of the line that a score is of.
+func (r *room) markOf(score int64) *atomic.Int64 {
+	if preferred(score) {
+		return &r.pmark
+	}
+	return &r.mark
+}
+
+// called reports whether the watermark of its line has reached a score.
+func (r *room) called(score int64) bool { return score <= r.markOf(score).Load() }
 
 func raise(v *atomic.Int64, to int64) {
 	for {
@@ -235,6 +247,7 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 	} else {
 		r.passed(b.mark)
 	}
+	r.passed(b.pmark)
 	r.board.Store(b)
 	l.metrics.observe(b)
 	return nil

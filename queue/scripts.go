@@ -24,7 +24,7 @@ type script struct {
 
 var (
 	joinScript     = mustScript("join", limits.Lua)
-	callScript     = mustScript("call")
+	callScript     = mustScript("call", mustLua("share"))
 	claimScript    = mustScript("claim")
 	leaveScript    = mustScript("leave")
 	releaseScript  = mustScript("release")
@@ -53,20 +53,16 @@ var (
 // mustScript puts a verb together: the number of a room's own keys (what a verb
 // brings besides stands behind them), head.lua, memory.lua, what else it calls, and itself.
 func mustScript(name string, libs ...string) script {
-	head, err := luaFiles.ReadFile("lua/head.lua")
-	if err != nil {
-		panic(err) // the file is embedded
-	}
-	memory, err := luaFiles.ReadFile("lua/memory.lua")
-	if err != nil {
-		panic(err) // the file is embedded
-	}
-	body, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err)
-	}
 	core := fmt.Sprintf("local core = %d\n", len(roomKeys))
-	return script{name: name, Script: redis.NewScript(core + string(head) + string(memory) + strings.Join(libs, "") + string(body))}
+	return script{name: name, Script: redis.NewScript(core + mustLua("head") + mustLua("memory") + strings.Join(libs, "") + mustLua(name))}
+}
+
+func mustLua(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is embedded
+	}
+	return string(text)
 }
 
 // loadScripts puts every verb into Redis' cache, so that the first fan pays for

@@ -27,7 +27,10 @@ type Settings struct {
 	GathersAt time.Time // zero without
 	Timezone  string    // IANA name of the event's clock; "" is UTC
 	Draw      DrawSettings
-	Valve     string // fixed (or ""), adaptive: rate and cap are then the most it may open to
+	// PriorityShare is how many percent of the calls go to the priority line while
+	// somebody waits in both; 0: it is served only when nobody else waits.
+	PriorityShare int
+	Valve         string // fixed (or ""), adaptive: rate and cap are then the most it may open to
 }
 
 // DrawSettings are what Postgres has of a room's draw. Digest, Entries, Cut and At
@@ -51,6 +54,8 @@ func (s Settings) validate() error {
 		return fmt.Errorf("queue: %q is no name for a room", s.Room)
 	case s.RatePerMinute < 0 || s.RatePerMinute > 1_000_000, s.Cap < 0 || s.Cap > 1_000_000:
 		return fmt.Errorf("queue: room %s: rate %d or cap %d is outside 0 to 1,000,000", s.Room, s.RatePerMinute, s.Cap)
+	case s.PriorityShare < 0 || s.PriorityShare > 100:
+		return fmt.Errorf("queue: room %s: priority share %d is outside 0 to 100", s.Room, s.PriorityShare)
 	case s.Run < 1 || s.Version < 1:
 		return errors.New("queue: run and version count from 1")
 	case s.Mode == "" || s.State == "":
@@ -68,7 +73,7 @@ func (s Settings) fields(hold time.Duration) []any {
 	f := []any{
 		"mode", s.Mode, "rate", s.RatePerMinute, "cap", s.Cap, "title", s.Title,
 		"opens", unixMicros(s.OpensAt), "gathers", unixMicros(s.GathersAt), "zone", s.Timezone,
-		"valve", s.Valve,
+		"valve", s.Valve, "share", s.PriorityShare,
 	}
 	if s.Guard {
 		f = append(f, "hold", micros(hold))

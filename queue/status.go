@@ -91,7 +91,7 @@ func (l *Line) ask(q *question, v *View) (done bool, err error) {
 		return true, nil
 	}
 	q.p = b.current(q.p)
-	q.mark = q.r.mark.Load()
+	q.mark = q.r.markOf(q.p.score).Load()
 	if !b.knows(q.p, q.mark) || !l.vouched(b, q.t, q.p) {
 		return false, nil
 	}
@@ -172,15 +172,16 @@ func (l *Line) find(ctx context.Context, r *room, b *board, t Token, p place) (s
 
 // reading is what Redis is asked about one member.
 type reading struct {
-	wait, called, due, inside, gone *redis.FloatCmd
-	rank                            *redis.IntCmd
-	slot, moved, counts             *redis.StringCmd
+	wait, prior, called, due, inside, gone *redis.FloatCmd
+	rank, priorRank                        *redis.IntCmd
+	slot, moved, counts                    *redis.StringCmd
 }
 
 func (r *room) read(ctx context.Context, tx redis.Pipeliner, who member) reading {
 	m := string(who[:])
 	return reading{
 		wait: tx.ZScore(ctx, r.keys[kWait], m), rank: tx.ZRank(ctx, r.keys[kWait], m),
+		prior: tx.ZScore(ctx, r.keys[kPriority], m), priorRank: tx.ZRank(ctx, r.keys[kPriority], m),
 		called: tx.ZScore(ctx, r.keys[kCalled], m), due: tx.ZScore(ctx, r.keys[kDue], m),
 		inside: tx.ZScore(ctx, r.keys[kInside], m), slot: tx.HGet(ctx, r.keys[kSlots], m),
 		gone:  tx.ZScore(ctx, r.keys[kGone], m),
@@ -214,6 +215,8 @@ func (r reading) standing(p place, now int64) standing {
 	switch {
 	case r.wait.Err() == nil:
 		return standing{status: Waiting, score: int64(r.wait.Val()), rank: int(r.rank.Val()), counts: afterBar(r.counts.Val())}
+	case r.prior.Err() == nil:
+		return standing{status: Waiting, score: int64(r.prior.Val()), rank: int(r.priorRank.Val()), counts: afterBar(r.counts.Val())}
 	case r.called.Err() == nil:
 		return standing{status: Called, score: int64(r.called.Val()), due: int64(r.due.Val()), counts: afterBar(r.counts.Val())}
 	case r.inside.Err() == nil && int64(r.inside.Val()) > now:
@@ -224,7 +227,7 @@ func (r reading) standing(p place, now int64) standing {
 		return standing{status: Admitted, score: s.score}
 	case movedBefore(r.moved.Val(), p.score):
 		return standing{status: Left, moved: true}
-	case r.gone.Err() == nil && int64(r.gone.Val()) >= p.score && (r.gone.Val() < 0) == (p.score < 0): // this place, not one of before
+	case r.gone.Err() == nil && int64(r.gone.Val()) >= p.score && alike(int64(r.gone.Val()), p.score): // this place, not one of before
 		return standing{status: Left}
 	}
 	return standing{status: Expired}
@@ -241,7 +244,7 @@ func (l *Line) fill(v *View, b *board, p *place, st standing) {
 	v.PlaceID, v.Status, v.Waiting, v.Bound = p.id(), st.status, b.view.Waiting, p.bound
 	v.Room = b.view
 	l.ageing(&v.Room, b)
-	v.Invited, v.Moved = st.score < 0, st.moved
+	v.Invited, v.Priority, v.Moved = st.score < 0, preferred(st.score), st.moved
 	switch st.status {
 	case Waiting:
 		if v.Undrawn = b.undecided(); v.Undrawn {
@@ -249,7 +252,9 @@ func (l *Line) fill(v *View, b *board, p *place, st standing) {
 		}
 		v.Position, v.Ahead = st.rank+1, max(st.rank, 0)
 		v.Waiting = max(v.Waiting, v.Position)
-		v.ETA = estimate(paceOf(b, l.opts.ReportTTL), v.Position)
+		if least, most, known := b.before(st.score, v.Position); known {
+			v.ETA = estimateBetween(paceOf(b, l.opts.ReportTTL), least, most)
+		}
 	case Called:
 		if v.StandingBy = st.due == 0; !v.StandingBy {
 			v.CalledUntil = instant(max(st.due, b.grace))

@@ -27,13 +27,14 @@ type View struct {
 	// Position counts from 1 (next to be called); 0 when not waiting, and before the
 	// order is drawn.
 	Position, Ahead int
-	Waiting         int           // fans waiting in the room
+	Waiting         int           // fans waiting in the room, in both lines
 	ETA             *ETA          // nil when it is not known
 	PollAfter       time.Duration // when to ask again, jittered
 	CalledUntil     time.Time     // end of the claim window; zero unless called with the window running
 	StandingBy      bool          // called, has claimed, a slot comes in a moment
 	Undrawn         bool          // waiting, and the order is still to be drawn
 	Invited         bool          // ahead of the line by an invite
+	Priority        bool          // in the priority line by an invite; Position and Ahead are of that line
 	Revoked         bool          // with Expired: by the operator; joining again is refused
 	Moved           bool          // with Left: the place is another browser's now
 	Created         bool          // Join only: this call made the place
@@ -49,7 +50,9 @@ type RoomView struct {
 	RatePerMinute int
 	Cap           int
 	Valve         Valve     // what of them is in force
-	Waiting       int       // in line, not called
+	Waiting       int       // in both lines, not called
+	Priority      int       // of them, in the priority line
+	PriorityShare int       // percent of the calls that go to it while both lines wait
 	Called        int       // invited, standing by included
 	StandingBy    int       // of the called, those who claimed and get the next slots
 	Inside        int       // slots taken

@@ -7,7 +7,7 @@ import (
 // createRoom makes a waiting room that is not there; its showtimes refer to it.
 func (a *applier) createRoom(r Room) error {
 	tag, err := a.tx.Exec(a.ctx, sqlNewRoom,
-		r.ID, r.Title, r.Mode, r.State, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt, r.GathersAt, r.Timezone)
+		r.ID, r.Title, r.Mode, r.State, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt, r.GathersAt, r.Timezone, r.PriorityShare)
 	a.created[r.ID] = err == nil && tag.RowsAffected() == 1
 	return err
 }
@@ -22,14 +22,17 @@ func (a *applier) changeRoom(r Room) error {
 	}
 	var was Room
 	err := a.tx.QueryRow(a.ctx, sqlLockRoom, r.ID).
-		Scan(&was.State, &was.Title, &was.Mode, &was.Valve, &was.RatePerMinute, &was.Cap, &was.OpensAt, &was.GathersAt, &was.Timezone)
+		Scan(&was.State, &was.Title, &was.Mode, &was.Valve, &was.RatePerMinute, &was.Cap, &was.OpensAt, &was.GathersAt, &was.Timezone, &was.PriorityShare)
 	if err != nil {
 		return err
+	}
+	if r.PriorityShare == nil {
+		r.PriorityShare = was.PriorityShare
 	}
 	d := differences("title", was.Title, r.Title, "mode", was.Mode, r.Mode, "valve", was.Valve, r.Valve,
 		"ratePerMinute", was.RatePerMinute, r.RatePerMinute, "cap", was.Cap, r.Cap,
 		"opensAt", instant(was.OpensAt), instant(r.OpensAt), "gathersAt", instant(was.GathersAt), instant(r.GathersAt),
-		"timezone", was.Timezone, r.Timezone)
+		"timezone", was.Timezone, r.Timezone, "priorityShare", *was.PriorityShare, *r.PriorityShare)
 	if d == "" {
 		a.summary.Unchanged++
 		return nil
@@ -41,7 +44,7 @@ func (a *applier) changeRoom(r Room) error {
 	}
 	a.note("changed", "room", r.ID, "%s", d)
 	// The state is an operator's: it is not among these columns.
-	_, err = a.tx.Exec(a.ctx, sqlChangeRoom, r.ID, r.Title, r.Mode, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt, r.GathersAt, r.Timezone)
+	_, err = a.tx.Exec(a.ctx, sqlChangeRoom, r.ID, r.Title, r.Mode, r.Valve, r.RatePerMinute, r.Cap, r.OpensAt, r.GathersAt, r.Timezone, r.PriorityShare)
 	return err
 }
 

@@ -14,6 +14,7 @@
 //	    valve: fixed                # fixed (default) | adaptive
 //	    ratePerMinute: 300          # ceiling of admissions
 //	    cap: 150                    # ceiling of fans inside at once
+//	    priorityShare: 30           # percent of the calls for the priority line while both wait (default as it is)
 //	    timezone: Europe/Lisbon     # IANA name: the event's clock (default UTC)
 //	    gathersAt: 2026-12-01 09:00 # mode draw only: places are given from then on
 //	    opensAt: 2026-12-01T10:00:00Z   # optional; mode draw is drawn then

@@ -23,6 +23,7 @@ type Room struct {
 	State         string // for a room that does not exist yet; never applied to one that does
 	RatePerMinute int
 	Cap           int
+	PriorityShare *int   // nil: as it is, 30 for a room that does not exist yet
 	Timezone      string // IANA name; UTC when the file names none
 	GathersAt     *time.Time
 	OpensAt       *time.Time

@@ -20,6 +20,9 @@ func (r *reader) room(n *yaml.Node, path string) Room {
 		RatePerMinute: int(o.integer("ratePerMinute", true, 0, 1_000_000, 0)),
 		Cap:           int(o.integer("cap", true, 0, 1_000_000, 0)),
 	}
+	if share := int(o.integer("priorityShare", false, 0, booking.MaxPriorityShare, -1)); share >= 0 {
+		room.PriorityShare = &share
+	}
 	o.unique(room.ID, r.seen("room"))
 	r.schedule(o, &room)
 	if room.Mode == "draw" {

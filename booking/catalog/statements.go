@@ -8,14 +8,14 @@ const (
 	sqlClock     = `SELECT clock_timestamp()`
 
 	sqlNewRoom = `
-		INSERT INTO room (room_id, title, mode, state, valve, rate_per_minute, cap, opens_at, gathers_at, timezone)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (room_id) DO NOTHING`
+		INSERT INTO room (room_id, title, mode, state, valve, rate_per_minute, cap, opens_at, gathers_at, timezone, priority_share)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, COALESCE($11, 30)) ON CONFLICT (room_id) DO NOTHING`
 	sqlLockRoom = `
-		SELECT state, title, mode, valve, rate_per_minute, cap, opens_at, gathers_at, timezone
+		SELECT state, title, mode, valve, rate_per_minute, cap, opens_at, gathers_at, timezone, priority_share
 		  FROM room WHERE room_id = $1 FOR NO KEY UPDATE`
 	sqlChangeRoom = `
 		UPDATE room SET title = $2, mode = $3, valve = $4, rate_per_minute = $5, cap = $6, opens_at = $7,
-		       gathers_at = $8, timezone = $9,
+		       gathers_at = $8, timezone = $9, priority_share = $10,
 		       version = GREATEST(version + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = clock_timestamp()
 		 WHERE room_id = $1`
 

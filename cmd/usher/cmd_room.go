@@ -31,9 +31,11 @@ type roomCmd struct {
 	Valve  roomValveCmd  `cmd:"" help:"Whether rate and cap are fixed, or the most an adaptive valve may open to: usher room valve cinema adaptive."`
 	Status roomStatusCmd `cmd:"" help:"Show one room with its line, or all."`
 
+	PriorityShare roomShareCmd `cmd:"" help:"Percent of the calls that go to the priority line while both lines wait: usher room priority-share 30 cinema. 0: it is served only when nobody else waits."`
+
 	Revoke      roomRevokeCmd      `cmd:"" help:"Refuse fans, places, passes, or everybody admitted before an instant."`
 	Revocations roomRevocationsCmd `cmd:"" help:"List who was revoked, by whom and why."`
-	Invite      roomInviteCmd      `cmd:"" help:"Make a link for N fans who come in ahead of the line."`
+	Invite      roomInviteCmd      `cmd:"" help:"Make a link for N fans who come in ahead of the line, or by the priority line."`
 	Invites     roomInvitesCmd     `cmd:"" help:"List the links that were made."`
 	Lift        roomLiftCmd        `cmd:"" help:"Take a revocation back."`
 	VerifyDraw  verifyDrawCmd      `cmd:"" help:"Check a draw from what the edge publishes; exits non-zero when anything does not fit."`
@@ -69,8 +71,9 @@ func (a tuneArgs) read() (n int, room string, err error) {
 }
 
 type (
-	roomRateCmd struct{ tuneArgs }
-	roomCapCmd  struct{ tuneArgs }
+	roomRateCmd  struct{ tuneArgs }
+	roomCapCmd   struct{ tuneArgs }
+	roomShareCmd struct{ tuneArgs }
 )
 
 type roomValveCmd struct {
@@ -97,9 +100,10 @@ func (c *roomCmd) tune(w *world, field string, args tuneArgs) error {
 type roomDoc struct {
 	Room, Title, Mode, State string
 	RatePerMinute, Cap       int
+	PriorityShare            int
 	Version                  int64
 	Pushed                   *bool // of a change only
-	Line                     *struct{ Waiting, Called, StandingBy, Inside int }
+	Line                     *struct{ Waiting, Priority, Called, StandingBy, Inside int }
 	Valve                    struct {
 		Mode, Reason string
 		Rate, Cap    *int // in force; absent when Redis does not answer
@@ -147,8 +151,12 @@ func printLine(out io.Writer, r roomDoc) error {
 	if r.Line == nil {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "  line: %d waiting, %d called (%d standing by), %d inside\n",
-		r.Line.Waiting, r.Line.Called, r.Line.StandingBy, r.Line.Inside); err != nil || r.Valve.Rate == nil || r.Valve.Cap == nil {
+	priority := ""
+	if r.Line.Priority > 0 {
+		priority = fmt.Sprintf(" (%d in the priority line, with %d %% of the calls)", r.Line.Priority, r.PriorityShare)
+	}
+	if _, err := fmt.Fprintf(out, "  line: %d waiting%s, %d called (%d standing by), %d inside\n",
+		r.Line.Waiting, priority, r.Line.Called, r.Line.StandingBy, r.Line.Inside); err != nil || r.Valve.Rate == nil || r.Valve.Cap == nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "  valve: %s, now %d of %d a minute, %d of %d inside (%s)\n",
@@ -231,4 +239,5 @@ func (c roomValveCmd) Run(w *world, p *roomCmd) error {
 
 func (c roomRateCmd) Run(w *world, p *roomCmd) error   { return p.tune(w, "ratePerMinute", c.tuneArgs) }
 func (c roomCapCmd) Run(w *world, p *roomCmd) error    { return p.tune(w, "cap", c.tuneArgs) }
+func (c roomShareCmd) Run(w *world, p *roomCmd) error  { return p.tune(w, "priorityShare", c.tuneArgs) }
 func (c roomStatusCmd) Run(w *world, p *roomCmd) error { return p.status(w, c.Room) }

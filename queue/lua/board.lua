@@ -6,29 +6,41 @@
 -- returns {}, never configured, or
 --   {{field, value, …} of the settings, {field, value, …} of the state,
 --    now, waiting, called, standby, inside,
---    {score …} of the head, {rank, score, …} behind it ascending, {member, score, …} of places that left}
+--    {score …} of the head, {rank, score, …} behind it ascending, {member, score, …} of places that left,
+--    waiting in the priority line, and its head and points as above; "waiting" counts without them}
 local settings = redis.call('HGETALL', k_settings)
 if #settings == 0 then return {} end
 recovering(ARGV[#ARGV], clock())
 pulse()
 local state = redis.call('HGETALL', k_state)
 
-local n, exact = redis.call('ZCARD', k_wait), tonumber(ARGV[1])
-local head, scores = redis.call('ZRANGE', k_wait, 0, exact - 1, 'WITHSCORES'), {}
-for i = 2, #head, 2 do scores[#scores + 1] = head[i] end
-
-local samples = {}
-local behind = n - exact
-if behind > 0 then
-  local count = math.min(behind, tonumber(ARGV[2]))
-  for i = 1, count do
-    local rank = exact - 1 + math.floor(behind * i / count) -- the last one is the tail
-    local at = redis.call('ZRANGE', k_wait, rank, rank, 'WITHSCORES')
-    samples[#samples + 1] = f(rank)
-    samples[#samples + 1] = at[2]
+-- How many wait in a line, the scores at its head, and samples of rank and score behind.
+local function ranks(key)
+  local n, exact = redis.call('ZCARD', key), tonumber(ARGV[1])
+  local scores, samples = {}, {}
+  if n == 0 then return n, scores, samples end
+  local head = redis.call('ZRANGE', key, 0, exact - 1, 'WITHSCORES')
+  for i = 2, #head, 2 do scores[#scores + 1] = head[i] end
+  local behind = n - exact
+  if behind > 0 then
+    local count = math.min(behind, tonumber(ARGV[2]))
+    for i = 1, count do
+      local rank = exact - 1 + math.floor(behind * i / count) -- the last one is the tail
+      local at = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
+      samples[#samples + 1] = f(rank)
+      samples[#samples + 1] = at[2]
+    end
   end
+  return n, scores, samples
 end
--- At or below the watermark polls ask anyway: only those above it are shipped.
-local gone = redis.call('ZRANGEBYSCORE', k_gone, '(' .. (redis.call('HGET', k_state, 'mark') or '0'), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+local n, scores, samples = ranks(k_wait)
+local pn, pscores, psamples = ranks(k_priority)
+
+-- At or below its line's watermark a place is asked for anyway: only those above it are shipped.
+local function left(mark, to)
+  return redis.call('ZRANGEBYSCORE', k_gone, '(' .. f(mark), to, 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+end
+local gone = left(num(k_state, 'mark'), f(APART))
+for _, v in ipairs(left(math.max(num(k_state, 'pmark'), APART), '+inf')) do gone[#gone + 1] = v end
 return { settings, state, f(clock()), n, redis.call('ZCARD', k_called), redis.call('ZCARD', k_standby),
-  redis.call('ZCARD', k_inside), scores, samples, gone }
+  redis.call('ZCARD', k_inside), scores, samples, gone, pn, pscores, psamples }

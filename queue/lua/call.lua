@@ -7,7 +7,8 @@
 --       7 bound of each loop
 --       8 most missed places remembered
 --       the last one: what the edge has seen (memory.lua)
--- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited, watermark, incarnation, beat}
+-- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited, watermark,
+--          incarnation, beat, watermark of the priority line, invited from it}
 local window, passlife, lease = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local bound = tonumber(ARGV[7])
 local now, r = clock(), room()
@@ -32,11 +33,12 @@ if r.digest ~= '' then
   lost = d[1] ~= 'done' or d[2] ~= r.digest
 end
 if hold and not pass or r.state ~= 'open' or r.mode == 'reject' or lost or not (pass or fresh and r.rate > 0 and r.cap > 0) then
-  return { #over == bound and 1 or 0, #over, 0, 0, 0, redis.call('HGET', k_state, 'mark') or '0', memory[1], memory[2] }
+  local marks = redis.call('HMGET', k_state, 'mark', 'pmark')
+  return { #over == bound and 1 or 0, #over, 0, 0, 0, marks[1] or '0', memory[1], memory[2], marks[2] or '0', 0 }
 end
 
 -- Missed calls. Shares decay by 1 % an event, so a bad minute is forgotten.
-local st = redis.call('HMGET', k_state, 'noshow', 'show', 'grace', 'grant', 'mark', 'late')
+local st = redis.call('HMGET', k_state, 'noshow', 'show', 'grace', 'grant', 'mark', 'late', 'pmark')
 local noshow, show, late = tonumber(st[1] or 0), tonumber(st[2] or 0), tonumber(st[6] or 0)
 local missed = {}
 if now >= tonumber(st[3] or 0) then
@@ -46,6 +48,7 @@ for _, m in ipairs(missed) do
   local score = redis.call('ZSCORE', k_called, m)
   redis.call('ZREM', k_called, m)
   redis.call('ZREM', k_due, m)
+  redis.call('HDEL', k_turns, m)
   -- A place that was restored once and missed again goes to the tail next time.
   if score and redis.call('ZREM', k_restored, m) == 0 then
     redis.call('ZADD', k_missed, score, m)
@@ -68,7 +71,7 @@ while granted < bound and (pass or free > 0) do
   if at > now + tonumber(ARGV[5]) then break end
   local head = redis.call('ZRANGE', k_standby, 0, 0, 'WITHSCORES')
   if not head[1] then break end
-  grant(head[1], head[2], at, passlife, lease)
+  grant(head[1], redis.call('ZSCORE', k_called, head[1]) or head[2], at, passlife, lease)
   last, free, granted = at, free - 1, granted + 1
 end
 if granted > 0 then redis.call('HSET', k_state, 'grant', g(last)) end
@@ -89,22 +92,25 @@ if not pass then
   want = free > 0 and math.floor((math.min(free, paced) - expected) / (1 - share) + 0.5) or 0
 end
 want = math.min(want, bound)
-local invited, mark = 0, st[5] or '0' -- as text
+local invited, ofPriority, mark, pmark = 0, 0, st[5] or '0', st[7] or '0' -- the marks as text
 if want > 0 then
-  local head = redis.call('ZRANGE', k_wait, 0, want - 1, 'WITHSCORES')
-  local due = f(now + window)
+  local head, plain, prior = nextOf(want, r.share)
+  local due, turn = f(now + window), turns()
   for i = 1, #head, 2 do
-    redis.call('ZADD', k_called, head[i + 1], head[i])
-    redis.call('ZADD', k_due, due, head[i])
-    invited = invited + 1
-  end
-  if invited > 0 then
-    redis.call('ZREMRANGEBYRANK', k_wait, 0, invited - 1)
-    if tonumber(head[#head]) > tonumber(mark) then
-      mark = head[#head]
-      redis.call('HSET', k_state, 'mark', mark)
+    local member, score = head[i], head[i + 1]
+    redis.call('ZADD', k_called, score, member)
+    redis.call('ZADD', k_due, due, member)
+    if preferred(score) then
+      turn(member, mark)
+      if tonumber(score) > tonumber(pmark) then pmark = score end
+    elseif tonumber(score) > tonumber(mark) then
+      mark = score
     end
   end
+  invited, ofPriority = plain + prior, prior
+  if plain > 0 then redis.call('ZREMRANGEBYRANK', k_wait, 0, plain - 1) end
+  if prior > 0 then redis.call('ZREMRANGEBYRANK', k_priority, 0, prior - 1) end
+  if invited > 0 then redis.call('HSET', k_state, 'mark', mark, 'pmark', pmark) end
 end
 local more = #over == bound or #missed == bound or granted == bound or invited == bound
-return { more and 1 or 0, #over, #missed, granted, invited, mark, memory[1], memory[2] }
+return { more and 1 or 0, #over, #missed, granted, invited, mark, memory[1], memory[2], pmark, ofPriority }

@@ -42,13 +42,13 @@ end
 local score = redis.call('ZSCORE', k_called, member)
 if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 if r.mode == 'passthrough' and r.state == 'open' then
-  score = score or redis.call('ZSCORE', k_wait, member)
+  score = score or queued(member)
   if not score then return { 'expired' } end
   local jti, expires = grant(member, score, now, passlife, lease)
   return admitted(jti, now, expires, 1)
 end
 if not score then
-  if redis.call('ZSCORE', k_wait, member) then return { 'wait' } end
+  if queued(member) then return { 'wait' } end
   return { 'expired' }
 end
 if hold then return { 'recovering', f(math.max(hold - now, 0)) } end
@@ -61,7 +61,7 @@ if due then -- the first claim of this call: learn how many come, and how many l
     'late', g((st[3] or 0) * 0.99 + late))
   redis.call('ZREM', k_due, member)
 end
-local first = redis.call('ZADD', k_standby, score, member)
+local first = redis.call('ZADD', k_standby, redis.call('HGET', k_turns, member) or score, member)
 if r.state ~= 'open' then return { 'paused' } end
 
 local ahead = redis.call('ZRANK', k_standby, member)

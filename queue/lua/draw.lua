@@ -32,7 +32,8 @@ local function begin()
   -- Only a room that was open before has called anybody: they take part again.
   local called = redis.call('ZRANGE', k_called, 0, bound - 1, 'WITHSCORES')
   for i = 1, #called, 2 do
-    redis.call('ZADD', k_wait, called[i + 1], called[i])
+    redis.call('ZADD', line(called[i + 1]), called[i + 1], called[i])
+    redis.call('HDEL', k_turns, called[i])
     redis.call('ZREM', k_called, called[i])
     redis.call('ZREM', k_due, called[i])
     redis.call('ZREM', k_standby, called[i])
@@ -43,7 +44,7 @@ local function begin()
   local top = redis.call('ZRANGE', k_wait, -1, -1, 'WITHSCORES')
   cut = math.max(num(k_state, 'last'), tonumber(top[2] or 0))
   phase, at, n = 'collect', -1, 0 -- from zero: below are invitations
-  save('cut', f(cut), 'last', f(cut), 'drawdigest', '', 'mark', '0')
+  save('cut', f(cut), 'last', f(cut), 'drawdigest', '', 'mark', '0', 'pturn', '0')
   redis.call('UNLINK', k_entries, k_missed, k_restored)
   trim(k_gone, tonumber(ARGV[3])) -- the highest: drawn places that are left need room
 end

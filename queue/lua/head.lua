@@ -5,6 +5,7 @@ local k_settings, k_state, k_wait, k_called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local k_due, k_standby, k_inside, k_slots = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local k_gone, k_missed, k_restored, k_priority = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local k_entries, k_revoked, k_moves, k_invites, k_served = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
+local k_turns = KEYS[18]
 
 local function f(n) return string.format('%.0f', n) end
 local function g(n) return string.format('%.2f', n) end
@@ -16,10 +17,11 @@ end
 
 -- The room as the operator wants it, and as its valve allows; nil when no settings were ever shipped.
 local function room()
-  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run', 'digest', 'valve')
+  local v = redis.call('HMGET', k_settings, 'mode', 'state', 'rate', 'cap', 'run', 'digest', 'valve', 'share')
   if not v[1] then return nil end
   local r = { mode = v[1], state = v[2], rate = tonumber(v[3]), cap = tonumber(v[4]), run = tonumber(v[5]),
-    digest = v[6] or '' } -- digest: of the draw whose order counts; '' without one
+    digest = v[6] or '', -- of the draw whose order counts; '' without one
+    share = tonumber(v[8] or nil) or 30 } -- settings of before the share: as the schema begins
   if v[7] == 'adaptive' then -- what the valve decided, never above the operator's numbers
     local s = redis.call('HMGET', k_state, 'vrate', 'vcap', 'vat')
     if clock() - (tonumber(s[3]) or 0) > 15000000 then s = {} end -- nobody steers: nobody comes in
@@ -33,9 +35,25 @@ end
 
 local function num(key, field) return tonumber(redis.call('HGET', key, field)) or 0 end
 
+-- The score alone tells where a place waits. By an invite that leads ahead of the line
+-- it lies this far below the time of arrival, so below zero and before every other in
+-- k_wait; by one into the priority line this far above it, and it waits in k_priority.
+local APART = 4503599627370496 -- 2^52
+
+local function preferred(score) return tonumber(score) > APART end
+
+local function line(score) return preferred(score) and k_priority or k_wait end
+
+-- The score of a place that waits, in whichever line; else false.
+local function queued(member)
+  return redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_priority, member)
+end
+
 -- Takes a place out of the line, wherever it stands. k_restored is not the line.
 local function unqueue(member)
   redis.call('ZREM', k_wait, member)
+  redis.call('ZREM', k_priority, member)
+  redis.call('HDEL', k_turns, member)
   redis.call('ZREM', k_called, member)
   redis.call('ZREM', k_due, member)
   redis.call('ZREM', k_standby, member)
@@ -61,10 +79,6 @@ local function parse(slot) -- jti, granted, expires, score (text), renewals
   return jti, tonumber(granted), tonumber(expires), score, tonumber(renewals)
 end
 
--- Places by invite lie this far below the time of their arrival, so below zero, and
--- every other place above: first in the line, in the order in which they came.
-local invited = 4503599627370496 -- 2^52
-
 -- An invite's quota counts members, each once: whoever left may come back by it.
 local function redeemable(id, member, quota)
   return redis.call('HEXISTS', k_invites, id .. ':' .. member) == 1 or num(k_invites, id) < quota
@@ -84,6 +98,7 @@ local function drop(member)
   for _, key in ipairs({ k_wait, k_priority, k_called, k_due, k_standby, k_missed, k_restored }) do
     redis.call('ZREM', key, member)
   end
+  redis.call('HDEL', k_turns, member)
 end
 
 -- Bounds a set that remembers former places: the lowest scores, nearest to being

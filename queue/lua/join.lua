@@ -5,6 +5,7 @@
 --       5 score of the place the fan shows a token of ('' none)  6 run of that token
 --       7 what the edge has seen (memory.lua)
 --       8 id of the invite ('' for none)  9 its quota  10 most former places remembered
+--       11 where it leads: 'priority' into the priority line, else ahead of the line
 --       with keys behind the room's own, the last one is their toll (limits/toll.lua)
 -- returns {'unknown'} | {'closed'} | {'early', takes places at (µs, 0: not known)}
 --         | {'usedup'}, the invite's places are taken; a place the fan has is kept
@@ -18,13 +19,18 @@ local r = room()
 if not r then return { 'unknown' } end
 
 local function waiting(score, created)
-  return { 'waiting', score, redis.call('ZRANK', k_wait, member), created, r.run, 0, f(now), created == 0 and counts(member) or '' }
+  return { 'waiting', score, redis.call('ZRANK', line(score), member), created, r.run, 0, f(now), created == 0 and counts(member) or '' }
 end
 
--- An invite moves its fan ahead of all who came by themselves, unless they are there.
+-- An invite moves its fan ahead of all who came by themselves, or into the priority
+-- line, unless they are there, or further ahead (as in any line if that one has no share).
 local invite = r.mode ~= 'passthrough' and ARGV[8] ~= '' and ARGV[8]
-local waits = redis.call('ZSCORE', k_wait, member)
-if waits and not (invite and tonumber(waits) >= 0) then return waiting(waits, 0) end
+local priority = ARGV[11] == 'priority'
+local function keeps(score)
+  return not invite or tonumber(score) < 0 or priority and (preferred(score) or r.share == 0)
+end
+local waits = queued(member)
+if waits and keeps(waits) then return waiting(waits, 0) end
 
 local score = redis.call('ZSCORE', k_called, member)
 if score then
@@ -43,18 +49,18 @@ if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 if r.state == 'scheduled' then return { 'early', redis.call('HGET', k_settings, r.mode == 'draw' and 'gathers' or 'opens') or '0' } end
 
 score = redis.call('ZSCORE', k_missed, member)
-if score and not (invite and tonumber(score) >= 0) then -- one missed call, or one unused pass, is forgiven: the place of before, once
+if score and keeps(score) then -- one missed call, or one unused pass, is forgiven: the place of before, once
   redis.call('ZREM', k_missed, member)
   redis.call('ZADD', k_restored, score, member)
   trim(k_restored, tonumber(ARGV[4]))
-  redis.call('ZADD', k_wait, score, member)
+  redis.call('ZADD', line(score), score, member)
   return waiting(score, 0)
 end
 
 recovering(ARGV[7], now)
 local former = tonumber(ARGV[5])
 if former and not waits and tonumber(ARGV[6]) == r.run and forgotten(member, former, now) then
-  redis.call('ZADD', k_wait, f(former), member)
+  redis.call('ZADD', line(former), f(former), member)
   return waiting(f(former), 0)
 end
 
@@ -72,12 +78,14 @@ if r.mode == 'passthrough' then -- no line: called on arrival
 end
 if invite then
   redeem(invite, member)
-  score = f(tonumber(score) - invited)
+  score = f(tonumber(score) + (priority and APART or -APART))
   redis.call('ZREM', k_missed, member)
-  if waits then -- boards must not tell the place of before any more
+  if waits then
+    redis.call('ZREM', line(waits), member)
+    -- boards must not tell the place of before any more
     redis.call('ZADD', k_gone, waits, member)
     trim(k_gone, tonumber(ARGV[10]))
   end
 end
-redis.call('ZADD', k_wait, score, member)
+redis.call('ZADD', line(score), score, member)
 return waiting(score, waits and 0 or 1)

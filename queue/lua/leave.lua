@@ -4,14 +4,9 @@
 -- ARGV  1 member  2 most former places remembered
 -- returns 1 left | 0 there was no place in line
 local member = ARGV[1]
-local score = redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)
-  or redis.call('ZSCORE', k_missed, member)
+local score = queued(member) or redis.call('ZSCORE', k_called, member) or redis.call('ZSCORE', k_missed, member)
 if not score then return 0 end
-redis.call('ZREM', k_wait, member)
-redis.call('ZREM', k_called, member)
-redis.call('ZREM', k_due, member)
-redis.call('ZREM', k_standby, member)
-redis.call('ZREM', k_missed, member)
+unqueue(member)
 redis.call('ZREM', k_restored, member)
 redis.call('ZADD', k_gone, score, member)
 trim(k_gone, tonumber(ARGV[2]))

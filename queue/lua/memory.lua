@@ -49,7 +49,8 @@ end
 
 -- When the place was given out; nil for a drawn one.
 local function arrived(score)
-  if score < 0 then return score + 2 ^ 52 end
+  if score < 0 then return score + APART end
+  if preferred(score) then return score - APART end
   if score >= 2 ^ 50 then return score end
 end
 
@@ -59,7 +60,7 @@ local function forgotten(member, score, now)
   local at = arrived(score)
   if not lost or at and (at > lost or now - at > KEPT) then return false end
   local left = tonumber(redis.call('ZSCORE', k_gone, member) or nil)
-  if left and left >= score then return false end
+  if left and (arrived(left) or left) >= (at or score) then return false end
   local served = tonumber(redis.call('HGET', k_served, member) or nil)
   if served and served + SKEW >= (at or num(k_settings, 'drawn')) then return false end
   return true

@@ -28,8 +28,8 @@ if not digest or tonumber(ends) <= now then return { 'invalid' } end
 if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 
 local function stands(member)
-  local score = redis.call('ZSCORE', k_wait, member)
-  if score then return { 'waiting', score, redis.call('ZRANK', k_wait, member), r.run, 0, known, customer, member, keep } end
+  local score = queued(member)
+  if score then return { 'waiting', score, redis.call('ZRANK', line(score), member), r.run, 0, known, customer, member, keep } end
   score = redis.call('ZSCORE', k_called, member)
   if score then return { 'called', score, 0, r.run, redis.call('ZSCORE', k_due, member) or 0, known, customer, member, keep } end
   if tonumber(redis.call('ZSCORE', k_inside, member) or 0) > now then
@@ -51,7 +51,7 @@ if known == '1' then
   if used == '1' and redis.call('HGET', k_moves, 't:' .. digest) ~= ends .. '|' .. new then return { 'invalid' } end
   local answer = stands(old)
   if #answer == 1 then return answer end
-  leave(new, redis.call('ZSCORE', k_wait, new) or redis.call('ZSCORE', k_called, new))
+  leave(new, queued(new) or redis.call('ZSCORE', k_called, new))
   drop(new)
   if keep == '0' and used == '0' then
     redis.call('HSET', k_moves, 'd:' .. digest, table.concat({ ends, keep, '1', known, customer, old }, '|'),
@@ -64,8 +64,8 @@ if used == '1' then return { 'invalid' } end
 -- The list of a draw names members: a place that moved while it is drawn would miss its number.
 if r.state == 'drawing' or r.digest ~= '' and redis.call('HGET', k_state, 'draw') ~= 'done' then return { 'drawing' } end
 
-local from = k_wait
-local score = redis.call('ZSCORE', k_wait, old)
+local score = queued(old)
+local from = score and line(score)
 if not score then
   from, score = k_called, redis.call('ZSCORE', k_called, old)
 end
@@ -77,14 +77,16 @@ end
 if tonumber(redis.call('ZSCORE', k_inside, new) or 0) > now then return { 'inside' } end
 
 local due, standby = redis.call('ZSCORE', k_due, old), redis.call('ZSCORE', k_standby, old)
+local turn = redis.call('HGET', k_turns, old)
 local forgiven = redis.call('ZSCORE', k_restored, old)
-leave(new, redis.call('ZSCORE', k_wait, new) or redis.call('ZSCORE', k_called, new))
+leave(new, queued(new) or redis.call('ZSCORE', k_called, new))
 leave(old, score)
 trim(k_gone, tonumber(ARGV[2]))
 drop(new)
 drop(old)
 redis.call('ZADD', from, score, new)
 if due then redis.call('ZADD', k_due, due, new) end
+if turn then redis.call('HSET', k_turns, new, turn) end
 if standby then redis.call('ZADD', k_standby, standby, new) end
 if forgiven then redis.call('ZADD', k_restored, forgiven, new) end
 spend(old, now)

@@ -20,7 +20,7 @@ if r.run ~= tonumber(ARGV[2]) then return { 'oldrun' } end
 if r.state == 'closed' or r.mode == 'reject' then return { 'closed' } end
 recovering(ARGV[9], now)
 if tonumber(redis.call('ZSCORE', k_inside, member) or 0) > now then return { 'admitted' } end
-if not (redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)) then return { 'expired' } end
+if not (queued(member) or redis.call('ZSCORE', k_called, member)) then return { 'expired' } end
 
 -- A few fields at random, as Redis itself forgets keys: what has run out goes in time.
 if redis.call('HLEN', k_moves) > 0 then

@@ -8,10 +8,11 @@
 local freed, unused, now = 0, 0, clock()
 local turn = num(k_state, 'turn') -- mean length of a visit, µs
 local base, since = num(k_state, 'base'), num(k_state, 'since')
--- A place of an earlier run does not come back. Its score tells, if it is a time; a
--- drawn one is none, then the instant of the grant has to (which may lie half a second ahead).
+-- A place of an earlier run does not come back. Its score tells, if it is of a time; a
+-- drawn one is not, then the instant of the grant has to (which may lie half a second ahead).
 local function ours(score, granted)
-  if score >= 1125899906842624 then return score > base end
+  local at = arrived(score)
+  if at then return at > base end
   return granted > since + 1000000
 end
 for i = 2, #ARGV, 4 do
@@ -28,7 +29,7 @@ for i = 2, #ARGV, 4 do
         turn = turn == 0 and took or turn * 0.95 + took * 0.05
       end
       -- A lease may be over without this script: then the fan may be in line again.
-      if not (redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)) then
+      if not (queued(member) or redis.call('ZSCORE', k_called, member)) then
         local again = redis.call('ZREM', k_restored, member) == 1
         if ARGV[i + 3] == '1' and not again and score ~= '0' and ours(tonumber(score), granted) then
           redis.call('ZADD', k_missed, score, member)

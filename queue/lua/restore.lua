@@ -22,11 +22,11 @@ if not st[3] and at and (at < tonumber(st[1]) or at > (tonumber(st[2]) or 0)) th
   begin(now, 0, at, length)
 end
 
-if redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)
+if queued(member) or redis.call('ZSCORE', k_called, member)
   or tonumber(redis.call('ZSCORE', k_inside, member) or 0) > now then
   return { 'there' }
 end
 if redis.call('ZSCORE', k_missed, member) or not forgotten(member, score, now) then return { 'ended' } end
-redis.call('ZADD', k_wait, f(score), member)
+redis.call('ZADD', line(score), f(score), member)
 if at and at > num(k_state, 'last') then redis.call('HSET', k_state, 'last', f(at)) end
-return { 'back', redis.call('ZRANK', k_wait, member), hold and 1 or 0, redis.call('HGET', k_state, 'inc') }
+return { 'back', redis.call('ZRANK', line(score), member), hold and 1 or 0, redis.call('HGET', k_state, 'inc') }

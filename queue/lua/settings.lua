@@ -18,7 +18,7 @@ if old[2] and tonumber(old[2]) < tonumber(run) then
   -- The operator's reset ends all places. Those inside stay: they are visits, and
   -- only the bridge or the lease ends a visit.
   redis.call('UNLINK', k_wait, k_called, k_due, k_standby, k_gone, k_missed, k_restored)
-  redis.call('UNLINK', k_priority, k_entries, k_moves, k_served)
+  redis.call('UNLINK', k_priority, k_turns, k_entries, k_moves, k_served)
   -- No place at or below this score comes back: it was of an earlier run.
   redis.call('HSET', k_state, 'base', redis.call('HGET', k_state, 'last') or '0', 'since', f(clock()))
   redis.call('HDEL', k_state, 'draw', 'drawat', 'drawn', 'cut', 'drawdigest') -- it is drawn anew

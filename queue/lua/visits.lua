@@ -15,7 +15,7 @@ for i = 2, #ARGV, 3 do
     if began > (tonumber(redis.call('HGET', k_served, member) or 0)) then
       redis.call('HSET', k_served, member, f(began))
     end
-    local score = redis.call('ZSCORE', k_wait, member) or redis.call('ZSCORE', k_called, member)
+    local score = queued(member) or redis.call('ZSCORE', k_called, member)
     -- A place taken after that visit is another one.
     if score and began + SKEW >= (arrived(tonumber(score)) or num(k_settings, 'drawn')) then unqueue(member) end
   elseif not slot then

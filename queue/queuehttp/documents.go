@@ -20,7 +20,7 @@ type placeDoc struct {
 	Shown       string       `json:"shown,omitempty"`       // bring it back as ?shown= with the next poll: numbers then never get worse by chance
 	CalledUntil string       `json:"calledUntil,omitempty"` // absent while standing by
 	StandingBy  bool         `json:"standingBy,omitempty"`
-	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite
+	Line        string       `json:"line,omitempty"`    // "invited": ahead of the line by an invite; "priority": in the priority line by one
 	Revoked     bool         `json:"revoked,omitempty"` // with expired: by the operator
 	Moved       bool         `json:"moved,omitempty"`   // with left: the place is another browser's now
 	Stream      bool         `json:"stream,omitempty"`  // news come by …/place/stream too, without asking
@@ -82,6 +82,9 @@ func describeAlone(v *queue.View) placeDoc {
 	}
 	if v.Invited {
 		d.Line = "invited"
+	}
+	if v.Priority {
+		d.Line = "priority"
 	}
 	if v.Position > 0 {
 		d.Shown = v.Shown().String()

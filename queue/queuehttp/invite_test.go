@@ -19,7 +19,7 @@ func TestAnInviteWithoutScript(t *testing.T) {
 	if old.num("position") != 2 {
 		t.Fatalf("%s", old.body)
 	}
-	_, token := queue.NewInvite(bytes.Repeat([]byte("s"), 32), "cinema", 1, time.Now().Add(time.Hour))
+	_, token := queue.NewInvite(bytes.Repeat([]byte("s"), 32), "cinema", queue.Bypass, 1, time.Now().Add(time.Hour))
 	page := f.send("GET", "/rooms/cinema/invite", "")
 	if page.status != 200 || !strings.Contains(string(page.body), `name="invite"`) || !strings.Contains(string(page.body), "/assets/invite") {
 		t.Fatalf("%d %s", page.status, page.body)

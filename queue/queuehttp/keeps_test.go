@@ -162,7 +162,7 @@ func TestQ8_OverHTTPNothingGrows(t *testing.T) {
 		o.ClaimWindow, o.Tick, o.BoardEvery = 500*time.Millisecond, 20*time.Millisecond, 40*time.Millisecond
 	})
 	other := e.twin(t)
-	_, invite := queue.NewInvite(secret, "cinema", 100, time.Now().Add(time.Hour))
+	_, invite := queue.NewInvite(secret, "cinema", queue.Bypass, 100, time.Now().Add(time.Hour))
 	api := e.api(t)
 	for i := range 500 { // all by the same way, so that some can be found again
 		api.join("Idempotency-Key", fmt.Sprint("ahead-", i))

@@ -70,6 +70,7 @@ func exhibits() []exhibit {
 		{name: "recovering", place: waiting(58, 0, 0), joined: 640, room: func(r *roomDoc) { r.Recovering = true }},
 		{name: "revoked", place: func(d *placeDoc) { d.Status, d.Revoked = queue.Expired, true }},
 		{name: "invited", place: func(d *placeDoc) { waiting(3, 20, 55)(d); d.Line = "invited" }, joined: 9},
+		{name: "priority", place: func(d *placeDoc) { waiting(12, 90, 400)(d); d.Line = "priority" }, joined: 30},
 		{name: "closed", room: func(r *roomDoc) { r.State = "closed" }},
 		{name: "scheduled", room: func(r *roomDoc) {
 			r.State = "scheduled"

@@ -107,6 +107,7 @@ type adminRoomDoc struct {
 	Line          *lineDoc `json:"line,omitempty"` // absent when Redis does not answer, and in lists
 	RatePerMinute int      `json:"ratePerMinute"`
 	Cap           int      `json:"cap"`
+	PriorityShare int      `json:"priorityShare"` // percent of the calls for the priority line while both lines wait
 	OpensAt       *string  `json:"opensAt"`
 	Run           int      `json:"run"`
 	Version       int64    `json:"version"`
@@ -117,7 +118,7 @@ type adminRoomDoc struct {
 func adminDoc(r booking.Room) adminRoomDoc {
 	return adminRoomDoc{
 		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, Valve: valveDoc{Mode: r.Valve}, RatePerMinute: r.RatePerMinute,
-		Cap: r.Cap, Run: r.Run, Version: r.Version, UpdatedAt: stamp(r.UpdatedAt),
+		Cap: r.Cap, PriorityShare: r.PriorityShare, Run: r.Run, Version: r.Version, UpdatedAt: stamp(r.UpdatedAt),
 		OpensAt: stampOrNull(r.OpensAt), scheduleDoc: describeSchedule(r),
 	}
 }

@@ -36,24 +36,25 @@ type inviteDoc struct {
 	URL       string `json:"url,omitempty"`    // behind its # stands the token: browsers send that nowhere
 }
 
-const inviteBypass = "bypass"
-
 // adminInvite makes a signed invite. It is written down before it is told: no link
 // goes about of which the audit log does not know.
 func (a *App) adminInvite(c *fiber.Ctx) error {
 	var body struct {
-		Kind             string `json:"kind"` // "bypass", and so is none
-		Quota            int    `json:"quota"`
-		ExpiresInSeconds int64  `json:"expiresInSeconds"`
+		Kind             queue.InviteKind `json:"kind"` // "bypass", and so is none; "priority"
+		Quota            int              `json:"quota"`
+		ExpiresInSeconds int64            `json:"expiresInSeconds"`
 	}
 	if err := basehttp.DecodeJSON(c, &body, false); err != nil {
 		return err
 	}
 	most := int64(queue.MaxInviteLife / time.Second)
 	secrets := a.config().Edge.PlaceSecrets
+	if body.Kind == "" {
+		body.Kind = queue.Bypass
+	}
 	switch {
-	case body.Kind != "" && body.Kind != inviteBypass:
-		return probInvite.Detailf("The kind of an invite is bypass.").With("field", "kind")
+	case body.Kind != queue.Bypass && body.Kind != queue.Priority:
+		return probInvite.Detailf("The kind of an invite is bypass or priority.").With("field", "kind")
 	case body.Quota < 1 || body.Quota > queue.MaxInviteQuota:
 		return probInvite.Detailf("quota must be between 1 and %d, not %d.", queue.MaxInviteQuota, body.Quota).With("field", "quota")
 	case body.ExpiresInSeconds < 1 || body.ExpiresInSeconds > most:
@@ -63,18 +64,18 @@ func (a *App) adminInvite(c *fiber.Ctx) error {
 	}
 	room := strings.Clone(c.Params("room"))
 	expires := time.Now().Add(time.Duration(body.ExpiresInSeconds) * time.Second)
-	invite, token := queue.NewInvite([]byte(secrets[0].Reveal()), room, body.Quota, expires)
+	invite, token := queue.NewInvite([]byte(secrets[0].Reveal()), room, body.Kind, body.Quota, expires)
 	actor, _ := c.Locals(actorKey).(string)
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	if err := a.rooms.NoteInvite(ctx, room, booking.InviteNote{
-		ID: invite.ID, Actor: actor, Quota: invite.Quota, ExpiresAt: invite.Expires,
+		ID: invite.ID, Kind: string(invite.Kind), Actor: actor, Quota: invite.Quota, ExpiresAt: invite.Expires,
 	}); err != nil {
 		return roomProblem(err)
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(fiber.StatusCreated).JSON(inviteDoc{
-		InviteID: invite.ID, Room: room, Kind: inviteBypass, Quota: invite.Quota, ExpiresAt: stamp(invite.Expires),
+		InviteID: invite.ID, Room: room, Kind: string(invite.Kind), Quota: invite.Quota, ExpiresAt: stamp(invite.Expires),
 		Invite: token, URL: strings.TrimRight(a.urlOf("edge", a.config().Edge.PublicURL), "/") + "/rooms/" + room + "/invite#invite=" + token,
 	})
 }
@@ -90,7 +91,7 @@ func (a *App) adminInvites(c *fiber.Ctx) error {
 	docs := make([]inviteDoc, len(notes))
 	for i, n := range notes {
 		docs[i] = inviteDoc{
-			InviteID: n.ID, Room: room, Kind: inviteBypass, Quota: n.Quota, ExpiresAt: stamp(n.ExpiresAt), CreatedAt: stamp(n.CreatedAt), Actor: n.Actor,
+			InviteID: n.ID, Room: room, Kind: n.Kind, Quota: n.Quota, ExpiresAt: stamp(n.ExpiresAt), CreatedAt: stamp(n.CreatedAt), Actor: n.Actor,
 		}
 	}
 	return c.JSON(fiber.Map{"invites": docs})

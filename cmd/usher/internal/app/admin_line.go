@@ -17,8 +17,9 @@ var probValve = basehttp.NewProblem(422, "valve-unknown", "A valve is fixed or a
 
 // lineDoc is a room's line at the moment of asking.
 type lineDoc struct {
-	Waiting    int   `json:"waiting"`
-	Called     int   `json:"called"` // standing by included
+	Waiting    int   `json:"waiting"`  // in both lines
+	Priority   int   `json:"priority"` // of them, in the priority line
+	Called     int   `json:"called"`   // standing by included
 	StandingBy int   `json:"standingBy"`
 	Inside     int   `json:"inside"`
 	Admitted   int64 `json:"admitted"` // since the room began
@@ -52,7 +53,7 @@ func (b *bridge) watch(ctx context.Context, d *adminRoomDoc, r booking.Room) {
 	if err != nil {
 		return // the row is told all the same
 	}
-	d.Line = &lineDoc{Waiting: v.Waiting, Called: v.Called, StandingBy: v.StandingBy, Inside: v.Inside, Admitted: v.Admitted}
+	d.Line = &lineDoc{Waiting: v.Waiting, Priority: v.Priority, Called: v.Called, StandingBy: v.StandingBy, Inside: v.Inside, Admitted: v.Admitted}
 	if v.Valve.Mode != r.Valve {
 		return // Redis has not heard of the last change yet
 	}

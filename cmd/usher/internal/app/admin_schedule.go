@@ -38,6 +38,7 @@ func describeSchedule(r booking.Room) scheduleDoc {
 type tuneBody struct {
 	RatePerMinute *int    `json:"ratePerMinute"`
 	Cap           *int    `json:"cap"`
+	PriorityShare *int    `json:"priorityShare"`
 	Valve         *string `json:"valve"`     // fixed, adaptive
 	GathersAt     *string `json:"gathersAt"` // RFC 3339, or a time on the clock of the room's timezone; "" takes it away
 	OpensAt       *string `json:"opensAt"`
@@ -51,9 +52,11 @@ func (a *App) adminTune(c *fiber.Ctx) error {
 		return err
 	}
 	if body == (tuneBody{}) {
-		return probNoChange.Detailf("Send one or more of ratePerMinute, cap, valve, gathersAt, opensAt and publicValue.")
+		return probNoChange.Detailf("Send one or more of ratePerMinute, cap, priorityShare, valve, gathersAt, opensAt and publicValue.")
 	}
-	change := booking.RoomChange{RatePerMinute: body.RatePerMinute, Cap: body.Cap, Valve: body.Valve, PublicValue: body.PublicValue}
+	change := booking.RoomChange{
+		RatePerMinute: body.RatePerMinute, Cap: body.Cap, PriorityShare: body.PriorityShare, Valve: body.Valve, PublicValue: body.PublicValue,
+	}
 	if body.GathersAt != nil || body.OpensAt != nil {
 		if err := a.readSchedule(strings.Clone(c.Params("room")), body, &change); err != nil {
 			return err

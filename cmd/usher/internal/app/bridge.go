@@ -184,7 +184,7 @@ func (b *bridge) settings(r booking.Room) queue.Settings {
 	return queue.Settings{
 		Room: r.ID, Title: r.Title, Mode: r.Mode, State: r.State, RatePerMinute: r.RatePerMinute, Cap: r.Cap,
 		OpensAt: r.OpensAt, GathersAt: r.GathersAt, Timezone: r.Timezone, Run: r.Run, Version: r.Version, BookingURL: b.bookingURL,
-		Draw: drawSettings(r), Guard: true, Valve: r.Valve,
+		Draw: drawSettings(r), Guard: true, Valve: r.Valve, PriorityShare: r.PriorityShare,
 	}
 }
 

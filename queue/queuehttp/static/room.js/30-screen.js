@@ -85,6 +85,7 @@ function render() {
     say(t(paused ? "w.say.paused" : "w.say.resumed"));
   }
   $("invited").hidden = doc.line !== "invited";
+  $("priority").hidden = doc.line !== "priority";
   opening();
   tick();
 }
