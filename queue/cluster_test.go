@@ -82,18 +82,12 @@ func newCluster(t *testing.T) (nodes []*clusterNode, rdb *redis.ClusterClient) {
 
 func startNode(t *testing.T, bin string) *clusterNode {
 	t.Helper()
-	var ports [2]string // of the clients and of the cluster's bus
-	for i := range ports {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
-		_ = l.Close()
-	}
-	n := &clusterNode{addr: "127.0.0.1:" + ports[0], bus: ports[1]}
+	addr := devstacktest.FreeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	_, bus, _ := net.SplitHostPort(devstacktest.FreeAddr(t)) // of the cluster's own talk
+	n := &clusterNode{addr: addr, bus: bus}
 	n.cmd = exec.CommandContext(context.Background(), bin,
-		"--bind", "127.0.0.1", "--port", ports[0], "--cluster-port", ports[1], "--dir", t.TempDir(),
+		"--bind", "127.0.0.1", "--port", port, "--cluster-port", bus, "--dir", t.TempDir(),
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
 		"--save", "", "--appendonly", "no", "--loglevel", "warning", "--repl-diskless-sync-delay", "0")
 	if err := n.cmd.Start(); err != nil {

@@ -6,13 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -38,37 +36,13 @@ type cluster struct {
 	bookingProcs    [2]*process
 }
 
-// freeAddr is a loopback address nobody listens on at the moment. It lies below the
-// ports that systems give to connections and to listeners on :0: one of those would
-// take it before the process that is meant to listen there, or while that restarts.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	const lowest, count = 12_000, 16_000
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", lowest+(firstPort+int(nextPort.Add(1)))%count)
-		ln, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		_ = ln.Close()
-		return addr
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
-var (
-	firstPort = rand.IntN(16_000)
-	nextPort  atomic.Int32
-)
-
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{postgres: bookingtest.URL(t), redis: devstacktest.OwnRedis(t).URL}
 	dir := t.TempDir()
 	mustUsher(t, nil, "keys", "new", "--file="+dir+"/keys.json")
 	sum := sha256.Sum256([]byte(operatorToken))
-	edgeAddr, bookingAddr, sandboxAddr := freeAddr(t), freeAddr(t), freeAddr(t)
+	edgeAddr, bookingAddr, sandboxAddr := devstacktest.FreeAddr(t), devstacktest.FreeAddr(t), devstacktest.FreeAddr(t)
 	c.sandbox = "http://" + sandboxAddr
 	c.config = filepath.Join(dir, "usher.yaml")
 	if err := os.WriteFile(c.config, fmt.Appendf(nil, `
@@ -92,13 +66,13 @@ operators: [{name: tester, role: operator, tokenHash: "sha256:%[7]s"}]
 	}
 	start(t, nil, "sandbox", "--config="+c.config)
 	c.env = []string{"USHER_PASS_KEYS_FILE=" + dir + "/keys.json"}
-	for i, addr := range [2]string{edgeAddr, freeAddr(t)} {
+	for i, addr := range [2]string{edgeAddr, devstacktest.FreeAddr(t)} {
 		c.edges[i] = "http://" + addr
 		c.edgeProcs[i] = start(t, append(c.env, "USHER_EDGE_ADDR="+addr), "edge", "--config="+c.config)
 	}
-	for i, addr := range [2]string{bookingAddr, freeAddr(t)} {
+	for i, addr := range [2]string{bookingAddr, devstacktest.FreeAddr(t)} {
 		c.bookings[i] = "http://" + addr
-		admin := freeAddr(t)
+		admin := devstacktest.FreeAddr(t)
 		c.admins[i] = "http://" + admin
 		env := append(c.env, "USHER_BOOKING_ADDR="+addr, "USHER_ADMIN_ADDR="+admin)
 		if i == 1 { // the second knows no secret key: it verifies by what the edge publishes
@@ -367,7 +341,7 @@ func TestB16_BookingWithoutRedis(t *testing.T) {
 	postgres := bookingtest.URL(t)
 	dir := t.TempDir()
 	mustUsher(t, nil, "keys", "new", "--file="+dir+"/keys.json")
-	addr, admin := freeAddr(t), freeAddr(t)
+	addr, admin := devstacktest.FreeAddr(t), devstacktest.FreeAddr(t)
 	secret := strings.Repeat("s", 32)
 	env := []string{
 		"USHER_POSTGRES_URL=" + postgres, "USHER_REDIS_URL=" + redis.URL, "USHER_BOOKING_ADDR=" + addr, "USHER_ADMIN_ADDR=" + admin,

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"usher/internal/devstack/devstacktest"
 )
 
 // The whole way on one command, as an integrator's program walks it, then the
@@ -146,7 +148,7 @@ func TestDevOperator(t *testing.T) {
 // is told that fans are still let in.
 func TestAPauseThatRedisDoesNotHear(t *testing.T) {
 	t.Parallel()
-	_, at := startDev(t, nil, "--redis-url=redis://"+freeAddr(t))
+	_, at := startDev(t, nil, "--redis-url=redis://"+devstacktest.FreeAddr(t))
 	r := call(t, 200, "POST", at.Admin+"/v1/admin/rooms/cinema/pause", at.OperatorToken, "")
 	if r.doc["pushed"] != false || r.text("state") != "paused" {
 		t.Errorf("got %s", r.body)

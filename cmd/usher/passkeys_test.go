@@ -18,7 +18,7 @@ func TestKeysThatDoNotMatchAreRefusedLoudly(t *testing.T) {
 	for _, name := range []string{"edge", "booking"} {
 		mustUsher(t, nil, "keys", "new", "--file="+dir+"/"+name+".json")
 	}
-	edgeAdmin := freeAddr(t)
+	edgeAdmin := devstacktest.FreeAddr(t)
 	edge := start(t, []string{
 		"USHER_REDIS_URL=" + redis, "USHER_EDGE_ADDR=127.0.0.1:0", "USHER_ADMIN_ADDR=" + edgeAdmin, "USHER_EDGE_PLACE_SECRETS=" + secret,
 		"USHER_PASS_KEYS_FILE=" + dir + "/edge.json", "USHER_BOOKING_PUBLIC_URL=http://127.0.0.1:1",
@@ -32,7 +32,7 @@ func TestKeysThatDoNotMatchAreRefusedLoudly(t *testing.T) {
 	}
 	edge.until(time.Minute, "the edge", func() bool { status, _ := ready(edgeAdmin); return status == 200 })
 	for name, want := range map[string]int{"booking": 503, "edge": 200} {
-		admin := freeAddr(t)
+		admin := devstacktest.FreeAddr(t)
 		p := start(t, []string{
 			"USHER_POSTGRES_URL=" + postgres, "USHER_REDIS_URL=" + redis, "USHER_BOOKING_ADDR=127.0.0.1:0", "USHER_ADMIN_ADDR=" + admin,
 			"USHER_BOOKING_SESSION_SECRET=" + secret, "USHER_PASS_KEYS_FILE=" + dir + "/" + name + ".json", "USHER_EDGE_PUBLIC_URL=http://127.0.0.1:1",

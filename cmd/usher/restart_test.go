@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"usher/internal/devstack/devstacktest"
 )
 
 // waiter is one waiting page, without a browser around it.
@@ -108,7 +110,7 @@ func TestQ19_ARestartedEdgeIsNotOverrun(t *testing.T) {
 	c := startCluster(t)
 	visitor := admit(t, c.edges[1], c.bookings[0], "cinema", "a-visitor-inside")
 	call(t, 200, "POST", c.admins[0]+"/v1/admin/rooms/cinema/pause", operatorToken, "")
-	addr := freeAddr(t)
+	addr := devstacktest.FreeAddr(t)
 	env := append(c.env, "USHER_EDGE_ADDR="+addr, // a crowd from one address
 		"USHER_EDGE_LIMITS_PER_ADDRESS_PER_MINUTE=0", "USHER_EDGE_LIMITS_PER_BLOCK_PER_MINUTE=0")
 	up := func() *process {
