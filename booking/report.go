@@ -63,9 +63,11 @@ const (
 	sqlReportRooms = `SELECT ` + roomColumns + ` FROM room ORDER BY room_id`
 
 	// Two halves, so that each has its own partial index. $1 and $2 as in sqlLivesUntil.
+	// A visit whose time is up has ended although no sweep has written it down yet: in
+	// neither list it would look like a pass that nobody used, and its fan come back.
 	sqlReportSessions = `
-		SELECT s.room_id, s.place_id, s.jti, s.created_at, false, false FROM session s
-		 WHERE s.ended_at IS NULL AND ` + sqlLivesUntil + ` > clock_timestamp()
+		SELECT s.room_id, s.place_id, s.jti, s.created_at, ` + sqlLivesUntil + ` <= clock_timestamp(), false FROM session s
+		 WHERE s.ended_at IS NULL
 		UNION ALL
 		SELECT room_id, place_id, jti, created_at, true, end_reason = 'revoked' FROM session
 		 WHERE ended_at IS NOT NULL AND ended_at > now() - make_interval(secs => $3::int)`

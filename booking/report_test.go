@@ -71,3 +71,24 @@ func TestAReportCountsWhatIsStillOnSale(t *testing.T) {
 		t.Errorf("%d seats, want those of two showtimes", r.Total)
 	}
 }
+
+// A visit whose time is up, and which no sweep has ended yet, is over. In neither list it
+// would free its slot as a pass that nobody used, and the fan would have the place back.
+func TestAReportTellsOfVisitsThatRanOut(t *testing.T) {
+	t.Parallel()
+	pool, ctx := bookingtest.Pool(t), context.Background()
+	bookingtest.Seed(t, pool, bookingtest.Hall{})
+	of := office(t, pool)
+	fan(t, pool, "ann")
+	fan(t, pool, "bea")
+	if _, err := pool.Exec(ctx, `UPDATE session SET expires_at = now() - interval '1 second' WHERE customer_id = 'ann'`); err != nil {
+		t.Fatal(err)
+	}
+	reports, err := of.Reports(ctx)
+	if err != nil || len(reports) != 1 || len(reports[0].Living) != 1 || len(reports[0].Ended) != 1 || len(reports[0].Revoked) != 0 {
+		t.Fatalf("%+v, %v", reports, err)
+	}
+	if reports[0].Ended[0].JTI == reports[0].Living[0].JTI {
+		t.Errorf("%+v", reports[0])
+	}
+}

@@ -148,6 +148,9 @@ func expire(t *testing.T, l *Line, room, m string) {
 	t.Helper()
 	s := slotsOf(t, l, room)[m]
 	text := fmt.Sprintf("%s|%d|%d|%d|%d", s.jti, s.granted, s.granted, s.score, s.renewals)
+	if s.used {
+		text += "|1"
+	}
 	if err := l.rdb.HSet(t.Context(), l.own(room).keys[kSlots], m, text).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,5 +237,35 @@ func TestWhoLeftOnceIsNotToldSoForEver(t *testing.T) {
 	})
 	if v := status(t, l, room, old.Token); v.Status != Left {
 		t.Errorf("the place that was given up: %s", v.Status)
+	}
+}
+
+// Booking was away until nothing tells of the visit any more. It was one all the same.
+func TestAVisitThatWasToldOfIsNeverAnUnusedPass(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, dial(t, ""))
+	room := openRoom(t, l, 60_000, 1)
+	fan := join(t, l, room, "fan")
+	step(t, l, room)
+	a := claim(t, l, room, fan.Token)
+	visit := SlotRef{PlaceID: a.PlaceID, JTI: a.JTI, Began: a.GrantedAt}
+	for range 2 { // twice, as the mark must be left alone
+		if err := l.PutReport(t.Context(), room, Report{At: a.ExpiresAt, Living: []SlotRef{visit}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expire(t, l, room, memberOf(t, l, room, fan.Token))
+	if renewed := claim(t, l, room, fan.Token); renewed.JTI != a.JTI { // the mark outlives a renewed pass
+		t.Fatalf("renewed as %+v", renewed)
+	}
+	s := slotsOf(t, l, room)[memberOf(t, l, room, fan.Token)]
+	if err := l.PutReport(t.Context(), room, Report{At: instant(s.expires).Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(slotsOf(t, l, room)); n != 0 {
+		t.Fatalf("%d slots are left", n)
+	}
+	if v := join(t, l, room, "fan"); v.Token == fan.Token || !v.Created {
+		t.Errorf("after a visit the place came back: %+v", v)
 	}
 }

@@ -14,7 +14,7 @@ var roomKeys = [...]string{
 	"due",      // ZSET   member → end of the claim window (µs); absent while standing by
 	"standby",  // ZSET   member → score; called, has claimed, gets the next slot
 	"inside",   // ZSET   member → end of the lease (µs)
-	"slots",    // HASH   member → jti|granted|expires|score|renewals
+	"slots",    // HASH   member → jti|granted|expires|score|renewals, and |1 once booking has told of the visit
 	"gone",     // ZSET   member → score of the place that was left; bounded
 	"missed",   // ZSET   member → score to give back after one missed call or unused pass; bounded
 	"restored", // ZSET   member → score that was given back once; bounded

@@ -102,7 +102,7 @@ func (l *Line) PutReport(ctx context.Context, name string, r Report) error {
 type freed struct {
 	member, jti string
 	expires     int64
-	unused      bool // no session came of it: the place may be had back once
+	back        int // whether the place may be had back once: 0 no, 1 if no visit came of it, 2 although one did
 }
 
 // endedSlots picks the slots whose visit has ended by the report, and those of which
@@ -118,7 +118,14 @@ func endedSlots(slots map[string]string, r Report, orders *revokedSet) []freed {
 			continue
 		}
 		if used := ended[ref]; used || s.expires < before || orders.slot(ref.placeID, s.jti, s.granted) {
-			out = append(out, freed{member: m, jti: s.jti, expires: s.expires, unused: !used || revoked[ref]})
+			f := freed{member: m, jti: s.jti, expires: s.expires}
+			switch {
+			case revoked[ref]:
+				f.back = 2
+			case !used:
+				f.back = 1
+			}
+			out = append(out, f)
 		}
 	}
 	return out
@@ -149,13 +156,15 @@ func (l *Line) readSlots(ctx context.Context, r *room) (slots map[string]string,
 }
 
 // unknownVisits are those the line must be told of: living ones without a slot, at
-// any time, as a loss may be too small to be noticed; and in a recovery those that
-// are over, whose places must not be put back.
+// any time, as a loss may be too small to be noticed, and those whose slot is not
+// marked as used; and in a recovery those that are over, whose places must not be put back.
 func unknownVisits(slots map[string]string, r Report, recovering bool) []visit {
 	var out []visit
 	for _, ref := range r.Living {
 		m, ok := memberOfID(ref.PlaceID)
-		if _, there := slots[m]; ok && !there && ref.JTI != "" {
+		text, there := slots[m]
+		s := parseSlot(text)
+		if known := there && (s.used || s.jti != ref.JTI); ok && !known && ref.JTI != "" {
 			out = append(out, visit{member: m, jti: ref.JTI})
 		}
 	}
@@ -177,7 +186,7 @@ func (l *Line) release(ctx context.Context, r *room, slots []freed) error {
 		slots = slots[len(chunk):]
 		args := append(make([]any, 0, 1+4*len(chunk)), keptMissed)
 		for _, s := range chunk {
-			args = append(args, s.member, s.jti, s.expires, s.unused)
+			args = append(args, s.member, s.jti, s.expires, s.back)
 		}
 		reply, err := l.run(ctx, releaseScript, r.keys, args...)
 		if err != nil {

@@ -26,14 +26,14 @@ end
 local slot = redis.call('HGET', k_slots, member)
 local ends = slot and tonumber(redis.call('ZSCORE', k_inside, member) or 0)
 if slot and ends > now then
-  local jti, granted, expires, score, renewals = parse(slot)
+  local jti, granted, expires, score, renewals, used = parse(slot)
   if granted > now then return { 'standby', f(granted - now), 0 } end
   if expires <= now then
     -- The reply was lost, or booking failed, for longer than a pass lives, and no report
     -- has freed the slot yet. The same pass id again, and the lease with it: a session must never outlive its slot.
     if renewals >= tonumber(ARGV[6]) then return { 'expired' } end
     expires = math.ceil((now + passlife) / 1000000) * 1000000
-    redis.call('HSET', k_slots, member, table.concat({ jti, f(granted), f(expires), score, f(renewals + 1) }, '|'))
+    redis.call('HSET', k_slots, member, table.concat({ jti, f(granted), f(expires), score, f(renewals + 1) }, '|') .. used)
     redis.call('ZADD', k_inside, f(now + lease), member)
   end
   return admitted(jti, granted, expires, 0)

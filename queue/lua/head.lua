@@ -74,9 +74,9 @@ local function grant(member, score, at, passlife, lease)
   return jti, expires
 end
 
-local function parse(slot) -- jti, granted, expires, score (text), renewals
-  local jti, granted, expires, score, renewals = string.match(slot, '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)')
-  return jti, tonumber(granted), tonumber(expires), score, tonumber(renewals)
+local function parse(slot) -- jti, granted, expires, score (text), renewals, used ('|1' once booking has told of the visit, or '')
+  local jti, granted, expires, score, renewals, used = string.match(slot, '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)(.*)')
+  return jti, tonumber(granted), tonumber(expires), score, tonumber(renewals), used
 end
 
 -- An invite's quota counts members, each once: whoever left may come back by it.

@@ -3,7 +3,8 @@
 -- Whoever did not use the pass may have the place back, once, like after a missed call.
 -- KEYS  as in keys.go
 -- ARGV  1 most missed places remembered
---       then fours: member, jti, pass expiry (µs, as in the slot), unused (1|0)
+--       then fours: member, jti, pass expiry (µs, as in the slot), and whether the place may be
+--       had back: 0 no, 1 if booking never told of the visit, 2 although it did
 -- returns how many were freed
 local freed, unused, now = 0, 0, clock()
 local turn = num(k_state, 'turn') -- mean length of a visit, µs
@@ -19,7 +20,7 @@ for i = 2, #ARGV, 4 do
   local member = ARGV[i]
   local slot = redis.call('HGET', k_slots, member)
   if slot then
-    local jti, granted, expires, score = parse(slot)
+    local jti, granted, expires, score, _, used = parse(slot)
     if jti == ARGV[i + 1] and f(expires) == ARGV[i + 2] then
       redis.call('HDEL', k_slots, member)
       redis.call('ZREM', k_inside, member)
@@ -31,7 +32,8 @@ for i = 2, #ARGV, 4 do
       -- A lease may be over without this script: then the fan may be in line again.
       if not (queued(member) or redis.call('ZSCORE', k_called, member)) then
         local again = redis.call('ZREM', k_restored, member) == 1
-        if ARGV[i + 3] == '1' and not again and score ~= '0' and ours(tonumber(score), granted) then
+        local back = ARGV[i + 3] == '2' or ARGV[i + 3] == '1' and used == ''
+        if back and not again and score ~= '0' and ours(tonumber(score), granted) then
           redis.call('ZADD', k_missed, score, member)
           unused = unused + 1
         else

@@ -1,6 +1,7 @@
 -- visits: tell the line who is inside and who was, as booking knows it. A visit that
--- has no slot here gets one, with the longest lease it could have; a place that was
--- used is kept from coming back.
+-- has no slot here gets one, with the longest lease it could have; a slot that has a
+-- visit is marked, so that it never counts as unused, however long no report came
+-- after; a place that was used is kept from coming back.
 -- KEYS  as in keys.go
 -- ARGV  1 lease (µs)
 --       then threes: member, jti ('' for a visit that is over), when it began (µs, 0: now)
@@ -19,10 +20,13 @@ for i = 2, #ARGV, 3 do
     -- A place taken after that visit is another one.
     if score and began + SKEW >= (arrived(tonumber(score)) or num(k_settings, 'drawn')) then unqueue(member) end
   elseif not slot then
-    redis.call('HSET', k_slots, member, table.concat({ jti, f(now), f(math.ceil(now / 1000000) * 1000000), '0', '0' }, '|'))
+    redis.call('HSET', k_slots, member, table.concat({ jti, f(now), f(math.ceil(now / 1000000) * 1000000), '0', '0', '1' }, '|'))
     redis.call('ZADD', k_inside, f(now + lease), member)
     unqueue(member)
     made = made + 1
+  else
+    local there, _, _, _, _, used = parse(slot)
+    if there == jti and used == '' then redis.call('HSET', k_slots, member, slot .. '|1') end
   end
 end
 return made
