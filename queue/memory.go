@@ -89,7 +89,7 @@ func (l *Line) First(ctx context.Context, name string, incarnation int64) error 
 
 func (l *Line) resume(ctx context.Context, name string, incarnation int64, since time.Time, first bool) (bool, error) {
 	r := l.own(name)
-	reply, err := l.run(ctx, resumeScript, r.keys, incarnation, unixMicros(since), first)
+	reply, err := l.run(ctx, resumeScript, r.keys, incarnation, unixMicros(since), first, micros(l.opts.ClaimWindow))
 	if err != nil {
 		return false, err
 	}

@@ -8,7 +8,7 @@
 -- returns {'unknown'} | {'oldrun'} | {'closed'} | {'wait'} | {'expired'}
 --         {'paused'}                                  standing by from now on
 --         {'standby', ask again in (µs), first (1|0)} standing by, the window has stopped
---         {'recovering', until at least (µs from now)}  nobody is admitted
+--         {'recovering', until at least (µs from now)}  nobody is admitted; standing by from now on
 --         {'admitted', jti, granted, expires, fresh (1|0), incarnation, beat, customer}
 --         customer (hex): on whom a place counts that was moved here, else ''
 local member, passlife, lease = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -51,7 +51,6 @@ if not score then
   if queued(member) then return { 'wait' } end
   return { 'expired' }
 end
-if hold then return { 'recovering', f(math.max(hold - now, 0)) } end
 
 local due = tonumber(redis.call('ZSCORE', k_due, member) or nil)
 if due then -- the first claim of this call: learn how many come, and how many late
@@ -62,6 +61,7 @@ if due then -- the first claim of this call: learn how many come, and how many l
   redis.call('ZREM', k_due, member)
 end
 local first = redis.call('ZADD', k_standby, redis.call('HGET', k_turns, member) or score, member)
+if hold then return { 'recovering', f(math.max(hold - now, 0)) } end
 if r.state ~= 'open' then return { 'paused' } end
 
 local ahead = redis.call('ZRANK', k_standby, member)
