@@ -48,7 +48,7 @@ func (o *Office) FirstMemory(ctx context.Context, room string, incarnation int64
 // the session table from after (its own answer; "" for the first page) on. The last
 // page answers next "". Ids are ordered by time (UUIDv7) as far as their processes'
 // clocks agree; a session that begins during the reading may be missed, and is in
-// the reports.
+// the reports. Visits that were revoked are left out: their fans may have the place back.
 func (o *Office) Served(ctx context.Context, room, after string, limit int) (visits []Visit, next string, err error) {
 	if after == "" {
 		after = "00000000-0000-0000-0000-000000000000"
@@ -56,9 +56,10 @@ func (o *Office) Served(ctx context.Context, room, after string, limit int) (vis
 	// The window is of the table's rows, not of the room's: a page's cost is bounded
 	// even if the room has few among many.
 	rows, _ := o.pool.Query(ctx, `
-		WITH page AS (SELECT session_id, room_id, place_id, created_at FROM session
+		WITH page AS (SELECT session_id, room_id, place_id, created_at, end_reason FROM session
 		               WHERE session_id > $1::uuid ORDER BY session_id LIMIT $2)
-		SELECT session_id::text, room_id = $3 AND created_at > now() - make_interval(secs => $4::int), place_id, created_at
+		SELECT session_id::text, room_id = $3 AND created_at > now() - make_interval(secs => $4::int)
+		       AND end_reason IS DISTINCT FROM 'revoked', place_id, created_at
 		  FROM page ORDER BY session_id`, after, limit, room, int(servedFor/time.Second))
 	var id string
 	var ours bool

@@ -50,8 +50,16 @@ func TestServedPlacesArePagedAndWhole(t *testing.T) {
 		if i == 3 {
 			old = 31
 		}
-		if _, err := pool.Exec(ctx, `INSERT INTO session (session_id, jti, room_id, place_id, customer_id, created_at, expires_at)
-			VALUES ($1, $2, $3, $4, 'c', now() - make_interval(days => $5::int), now())`, id.String(), fmt.Sprint("j", i), room, fmt.Sprint("place-", i), old); err != nil {
+		var ended *string
+		switch i {
+		case 4:
+			ended = new("revoked")
+		case 5:
+			ended = new("expired")
+		}
+		if _, err := pool.Exec(ctx, `INSERT INTO session (session_id, jti, room_id, place_id, customer_id, created_at, expires_at, ended_at, end_reason)
+			VALUES ($1, $2, $3, $4, 'c', now() - make_interval(days => $5::int), now(), CASE WHEN $6::text IS NOT NULL THEN now() END, $6)`,
+			id.String(), fmt.Sprint("j", i), room, fmt.Sprint("place-", i), old, ended); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +80,7 @@ func TestServedPlacesArePagedAndWhole(t *testing.T) {
 			break
 		}
 	}
-	if len(got) != 24 || got["place-3"] != 0 || pages != 2 {
+	if len(got) != 23 || got["place-3"] != 0 || got["place-4"] != 0 || pages != 2 {
 		t.Errorf("%d places in %d pages: %v", len(got), pages+1, got)
 	}
 	for p, n := range got {

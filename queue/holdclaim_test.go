@@ -23,9 +23,7 @@ func TestAClaimAdmitsNobodyWhileTheLineIsPutBack(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	state := l.own(room).keys[kState]
-	if err := rdb.HSet(t.Context(), state, "beat", 1).Err(); err != nil {
-		t.Fatal(err)
-	}
+	turnBack(t, l, room)
 	fresh := newLine(t, rdb) // an edge that has seen nothing, and finds the recovery in Redis
 	for _, edge := range []*Line{l, fresh, l} {
 		if a, err := edge.Claim(t.Context(), room, called.Token); !errors.Is(err, ErrRecovering) {

@@ -23,7 +23,7 @@ var roomKeys = [...]string{
 	"revoked",  // HASH   what was revoked → instant (µs); shipped by the bridge
 	"moves",    // HASH   digest of a move code → the place it moves; bounded, short-lived
 	"invites",  // HASH   invite id → places taken from its quota
-	"served",   // HASH   member → when its last visit began or its place was over (µs); only in a memory that forgot
+	"served",   // HASH   member → when its last visit began or its place was over (µs), 0 while it was put back; only in a memory that forgot
 	"turns",    // HASH   member of the priority line, once called → score that orders it among those standing by
 }
 

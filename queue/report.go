@@ -171,8 +171,9 @@ func unknownVisits(slots map[string]string, r Report, recovering bool) []visit {
 	if !recovering {
 		return out
 	}
+	revoked := index(r.Revoked) // their places may be had back
 	for _, ref := range r.Ended {
-		if m, ok := memberOfID(ref.PlaceID); ok && !ref.Began.IsZero() {
+		if m, ok := memberOfID(ref.PlaceID); ok && !ref.Began.IsZero() && !revoked[visitKey{ref.PlaceID, ref.JTI}] {
 			out = append(out, visit{member: m, began: unixMicros(ref.Began)})
 		}
 	}

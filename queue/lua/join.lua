@@ -60,7 +60,7 @@ end
 recovering(ARGV[7], now)
 local former = tonumber(ARGV[5])
 if former and not waits and tonumber(ARGV[6]) == r.run and forgotten(member, former, now) then
-  redis.call('ZADD', line(former), f(former), member)
+  putback(member, former)
   return waiting(f(former), 0)
 end
 

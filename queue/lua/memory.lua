@@ -5,6 +5,8 @@
 --                            may be missing here, and are put back when they are shown
 --                      hold  present while a recovery is on: µs until which nobody is
 --                            admitted at least; only a report that began later removes it
+--                      known with lost: when the memory that was lost had its last report, as
+--                            far as this one remembers (0: it remembers nothing)
 -- `seen` is what the asking edge has seen: inc|beat|last score|length of a hold (µs).
 
 -- A token older than this is not put back: its sessions are not asked for any more.
@@ -16,10 +18,11 @@ local function pulse() redis.pcall('HINCRBY', k_state, 'beat', 1) end -- a full 
 -- Begins a memory that may have forgotten. Its number is above any seen: of two
 -- edges that notice one loss the second finds it noticed.
 local function begin(now, above, last, hold)
-  local st = redis.call('HMGET', k_state, 'inc', 'last')
+  local st = redis.call('HMGET', k_state, 'inc', 'last', 'hold', 'known', 'report')
   last = math.max(now, last, tonumber(st[2]) or 0)
+  local known = st[3] and st[4] or st[5] or '0' -- a loss within a recovery: what was known before both
   redis.call('HSET', k_state, 'inc', f(math.max(now, above + 1, (tonumber(st[1]) or 0) + 1)),
-    'last', f(last), 'lost', f(last), 'hold', f(now + hold))
+    'last', f(last), 'lost', f(last), 'hold', f(now + hold), 'known', known)
   pulse()
 end
 
@@ -62,8 +65,24 @@ local function forgotten(member, score, now)
   local left = tonumber(redis.call('ZSCORE', k_gone, member) or nil)
   if left and (arrived(left) or left) >= (at or score) then return false end
   local served = tonumber(redis.call('HGET', k_served, member) or nil)
-  if served and served + SKEW >= (at or num(k_settings, 'drawn')) then return false end
+  if served and served > 0 and served + SKEW >= (at or num(k_settings, 'drawn')) then return false end
   return true
+end
+
+-- Puts a forgotten place back in line. Where it stands among others that were not
+-- forgotten, it bears a mark: a token alone speaks for it (visits.lua).
+local function putback(member, score)
+  redis.call('ZADD', line(score), f(score), member)
+  if num(k_state, 'known') > 0 then redis.call('HSET', k_served, member, '0') end
+end
+
+-- Whether a waiting place is the one of a visit that began then (µs). One taken after it
+-- is another. So is one that this memory has kept, unless the visit can be among what it
+-- forgot: it knew of earlier ones, and the place stands although, as after a revocation.
+local function visited(member, score, began)
+  local before = arrived(score) or num(k_settings, 'drawn')
+  if redis.call('HGET', k_served, member) ~= '0' then before = math.max(before, num(k_state, 'known')) end
+  return began + SKEW >= before
 end
 
 -- A place is over for good. In a memory that forgot, a token alone would bring it back.

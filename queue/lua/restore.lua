@@ -27,6 +27,6 @@ if queued(member) or redis.call('ZSCORE', k_called, member)
   return { 'there' }
 end
 if redis.call('ZSCORE', k_missed, member) or not forgotten(member, score, now) then return { 'ended' } end
-redis.call('ZADD', line(score), f(score), member)
+putback(member, score)
 if at and at > num(k_state, 'last') then redis.call('HSET', k_state, 'last', f(at)) end
 return { 'back', redis.call('ZRANK', line(score), member), hold and 1 or 0, redis.call('HGET', k_state, 'inc') }

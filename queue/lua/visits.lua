@@ -13,12 +13,14 @@ for i = 2, #ARGV, 3 do
   if began == 0 then began = now end
   local slot = redis.call('HGET', k_slots, member)
   if jti == '' then
-    if began > (tonumber(redis.call('HGET', k_served, member) or 0)) then
+    local score = queued(member) or redis.call('ZSCORE', k_called, member)
+    local stays = score and not visited(member, tonumber(score), began)
+    if score and not stays then unqueue(member) end
+    -- A mark stays as long as the place: of two visits told of, the later may be its own.
+    if not (stays and redis.call('HGET', k_served, member) == '0')
+      and began > (tonumber(redis.call('HGET', k_served, member) or 0)) then
       redis.call('HSET', k_served, member, f(began))
     end
-    local score = queued(member) or redis.call('ZSCORE', k_called, member)
-    -- A place taken after that visit is another one.
-    if score and began + SKEW >= (arrived(tonumber(score)) or num(k_settings, 'drawn')) then unqueue(member) end
   elseif not slot then
     redis.call('HSET', k_slots, member, table.concat({ jti, f(now), f(math.ceil(now / 1000000) * 1000000), '0', '0', '1' }, '|'))
     redis.call('ZADD', k_inside, f(now + lease), member)
