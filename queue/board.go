@@ -26,7 +26,7 @@ type board struct {
 	draw    drawn
 	revoked int64 // version of the list of who is revoked; 0 never shipped
 	inc     int64 // which memory this is
-	beat    int64
+	seen    int64 // this edge's mark in it
 	lost    int64 // places up to this score may be missing in it; 0: none
 }
 
@@ -36,7 +36,7 @@ func readBoard(name string, reply []any, at time.Time) *board {
 		at: at, now: number(reply, 2),
 		last: st.number("last"), mark: st.number("mark"), pmark: st.number("pmark"), report: st.number("report"), grace: st.number("grace"),
 		turn: time.Duration(st.number("turn")) * time.Microsecond,
-		gone: map[member]int64{}, inc: st.number("inc"), beat: st.number("beat"), lost: st.number("lost"),
+		gone: map[member]int64{}, inc: st.number("inc"), seen: number(reply, 13), lost: st.number("lost"),
 	}
 	noshow, show := st.real("noshow"), st.real("show")
 	b.noShow = min(0.5, noshow/(noshow+show+10)) // as call.lua reckons it

@@ -22,7 +22,7 @@ func (l *Line) call(ctx context.Context, r *room) error {
 			return err
 		}
 		l.metrics.called(r.name, reply)
-		r.remember(number(reply, 6), number(reply, 7))
+		r.memory.remember(number(reply, 6), number(reply, 7))
 		r.passed(number(reply, 8))
 		r.passed(number(reply, 5)) // each edge looks here more often than it reads boards
 		l.settlePromises(r)

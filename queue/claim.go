@@ -67,7 +67,7 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 			Run: p.run, GrantedAt: instant(number(reply, 2)), ExpiresAt: instant(number(reply, 3)),
 			First: number(reply, 4) == 1,
 		}
-		r.remember(number(reply, 5), number(reply, 6))
+		r.memory.remember(number(reply, 5), number(reply, 6))
 		if a.First {
 			l.metrics.admissions.WithLabelValues(name).Inc()
 		}

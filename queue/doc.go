@@ -169,11 +169,17 @@
 //
 // A failover forgets the last second, a flush everything. Neither may cost a place or
 // admit one fan too many, and nobody is elected to notice. The state keeps the number
-// of its memory (the incarnation, µs) and a beat, which every look, step and admission
-// advances. Each script is sent what its edge has seen of both, and of the scores; a
-// memory that shows less, or another one that says nothing of a loss, begins a recovery
-// in that very step, before it admits anybody. So does a token whose place this memory
-// cannot have given out. Restarted edges find the recovery in Redis. When Redis and all
+// of its memory (the incarnation, µs), and for each edge a mark, which every answer to
+// that edge moves on that must not be forgotten: looks, steps, places and admissions. Each
+// script is sent what its edge has seen of both, and of the scores; a memory that shows
+// less, or another one that says nothing of a loss, begins a recovery in that very step,
+// before it admits anybody. One mark for all edges would not do: those that look first at
+// the new memory would move it past what another was told. A mark that comes twice tells
+// of a loss while calls were under way. So does a token whose place this memory cannot
+// have given out. What only an edge was told that ended with the old memory, nobody misses
+// but the bridge (admissions) and the token's bearer (a place: it comes back if a recovery
+// is on; else the fan gets a new one at the tail). Restarted edges find the recovery in
+// Redis. Marks of edges that are gone are dropped after a week. When Redis and all
 // edges restart together, only Postgres remembers: settings of the bridge (Guard) make
 // an empty memory begin in recovery, the bridge records each incarnation in the audit
 // log, and ends the recovery at once only if there was none before and nobody has ever
@@ -182,7 +188,9 @@
 // In a recovery nobody is called, and nobody is admitted but who is inside. It lasts
 // until every pass of before has run out (pass life, leeway and four seconds) and a
 // report that was read after that has come, from a bridge that has told every place
-// used in the last 30 days. Living sessions become slots again, with the longest lease
+// used in the last 30 days. No call runs out meanwhile, nor in the claim window after, and
+// whoever answers one stands by. Places that the memory has kept stay in line, whatever
+// visit of theirs is told that it knew of. Living sessions become slots again, with the longest lease
 // they could have; this goes on outside a recovery too, for losses too small to notice.
 // A loss that no edge saw (the edges died with it, the bridge did not) and that took
 // only admissions shows by their sessions alone.

@@ -18,7 +18,7 @@ func TestAClaimAdmitsNobodyWhileTheLineIsPutBack(t *testing.T) {
 	inside, called, away := join(t, l, room, "inside"), join(t, l, room, "called"), join(t, l, room, "away")
 	step(t, l, room)
 	first := claim(t, l, room, inside.Token)
-	refresh(t, l, room) // has seen this memory's beat, which a failover turns back
+	refresh(t, l, room) // has seen a mark of this memory, which a failover turns back
 	if v := status(t, l, room, called.Token); v.Status != Called {
 		t.Fatalf("%+v", v)
 	}

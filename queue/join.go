@@ -72,6 +72,7 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 			p.score = old // inside by booking's word: Redis does not know the place
 		}
 		p.countOn(text(reply, 7))
+		r.memory.remember(number(reply, 8), number(reply, 9))
 		r.saw(p.score)
 		if code != string(Waiting) {
 			r.passed(p.score)

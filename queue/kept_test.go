@@ -64,7 +64,7 @@ func TestARecoveryLeavesThePlacesThatWereKept(t *testing.T) {
 // turnBack makes the room's memory one that forgot what the edge has seen of it last.
 func turnBack(t *testing.T, l *Line, room string) {
 	t.Helper()
-	if err := l.rdb.HSet(t.Context(), l.own(room).keys[kState], "beat", 1).Err(); err != nil {
+	if err := l.rdb.HSet(t.Context(), l.own(room).keys[kEdges], "m:"+l.id, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 }

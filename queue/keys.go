@@ -25,6 +25,7 @@ var roomKeys = [...]string{
 	"invites",  // HASH   invite id → places taken from its quota
 	"served",   // HASH   member → when its last visit began or its place was over (µs), 0 while it was put back; only in a memory that forgot
 	"turns",    // HASH   member of the priority line, once called → score that orders it among those standing by
+	"edges",    // HASH   m:edge → its mark in this memory, a:edge → when it looked last (s)
 }
 
 // Positions of single keys in what keysOf returns, for reads outside scripts.
@@ -47,6 +48,7 @@ const (
 	kInvites
 	kServed
 	kTurns
+	kEdges
 )
 
 // keysOf makes all key names of a room. Nothing else makes key names, but for the

@@ -2,10 +2,12 @@ package queue
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,6 +94,7 @@ func (o *Options) validate() error {
 // concurrent use. Any number of Lines may work on the same Redis.
 type Line struct {
 	rdb     redis.UniversalClient
+	id      string // of this Line among the edges (lua/memory.lua)
 	opts    Options
 	log     *slog.Logger
 	tokens  *tokenCache
@@ -110,7 +113,9 @@ func New(rdb redis.UniversalClient, o Options) (*Line, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	l := &Line{rdb: rdb, opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}, moves: make(chan struct{}, 1)}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	l := &Line{rdb: rdb, id: hex.EncodeToString(id[:]), opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}, moves: make(chan struct{}, 1)}
 	l.together.l = l
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
@@ -151,7 +156,7 @@ func (l *Line) every(ctx context.Context, name string, period time.Duration, ste
 			l.log.Info("the line is kept again", "step", name)
 		}
 		failing = err != nil
-		wait := time.Duration(float64(period) * (0.8 + 0.4*rand.Float64()))
+		wait := time.Duration(float64(period) * (0.8 + 0.4*mathrand.Float64()))
 		select {
 		case <-ctx.Done():
 			return

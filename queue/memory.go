@@ -3,36 +3,68 @@ package queue
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"usher/admission/pass"
 )
 
-// seen is the highest this edge has seen of Redis' memory of a room: which one it is,
-// and how far its beat had come. A memory that shows less has forgotten something.
-type seen struct{ inc, beat int64 }
+// memory is what this edge knows of Redis' memory of a room: which one it is, and the
+// marks it was answered (lua/memory.lua). One that shows less has forgotten something.
+type memory struct {
+	mu    sync.Mutex
+	inc   int64
+	mark  int64                   // the highest answered; of anotherMemory, that two were
+	given [markWindow / 64]uint64 // bit n%markWindow: mark n was answered, for the last marks
+}
 
-// remember notes a reply's incarnation and beat.
-func (r *room) remember(inc, beat int64) {
-	for {
-		old := r.seen.Load()
-		if old != nil && (inc < old.inc || inc == old.inc && beat <= old.beat) {
-			return
-		}
-		if r.seen.CompareAndSwap(old, &seen{inc: inc, beat: beat}) {
-			return
-		}
+const (
+	// markWindow is how many marks back one that comes twice is known. More calls than
+	// that are never under way (queueMost and the pool of connections).
+	markWindow = 1 << 14
+	// anotherMemory is a mark that no memory shows: the next script begins a recovery.
+	anotherMemory = 1 << 52
+)
+
+// remember notes a reply's incarnation and mark; one without either says nothing. A memory
+// gives each mark once, so the same one again comes from another that has forgotten the
+// first: calls that were under way when it took over could not bear witness of it.
+func (m *memory) remember(inc, mark int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if inc < m.inc || inc == 0 || mark == 0 {
+		return
 	}
+	if inc > m.inc {
+		m.inc, m.mark, m.given = inc, mark-1, [markWindow / 64]uint64{}
+	}
+	switch {
+	case m.mark == anotherMemory || mark <= m.mark-markWindow:
+		return
+	case mark > m.mark:
+		for n := max(m.mark+1, mark-markWindow+1); n <= mark; n++ {
+			m.given[n%markWindow/64] &^= 1 << (n % 64)
+		}
+		m.mark = mark
+	case m.given[mark%markWindow/64]>>(mark%64)&1 == 1:
+		m.mark = anotherMemory
+		return
+	}
+	m.given[mark%markWindow/64] |= 1 << (mark % 64)
+}
+
+// seen is what a witness says.
+func (m *memory) seen() (inc, mark int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inc, m.mark
 }
 
 // witness is what a script compares the memory with (lua/memory.lua). It must be made
 // before the script is sent: what is learnt meanwhile may be newer than the script saw.
 func (l *Line) witness(r *room) string {
-	var s seen
-	if w := r.seen.Load(); w != nil {
-		s = *w
-	}
-	return fmt.Sprintf("%d|%d|%d|%d", s.inc, s.beat, r.floor.Load(), micros(l.hold()))
+	inc, mark := r.memory.seen()
+	return fmt.Sprintf("%d|%d|%d|%d|%s", inc, mark, r.floor.Load(), micros(l.hold()), l.id)
 }
 
 // hold is how long nobody is admitted after a loss: a pass granted in the last moment

@@ -157,6 +157,7 @@ func (l *Line) Move(ctx context.Context, name string, fan Fan, code string) (Vie
 	p.score, p.run, p.known = number(reply, 1), int(number(reply, 3)), number(reply, 5) == 1
 	copy(p.member[:], text(reply, 7))
 	p.countOn(text(reply, 6))
+	r.memory.remember(number(reply, 9), number(reply, 10))
 	if r.revoked.Load().place(p) { // since the code was made
 		return View{}, l.turnAway(ctx, r, p)
 	}

@@ -23,10 +23,10 @@ type room struct {
 	floor atomic.Int64          // the highest score this edge has seen
 	mark  atomic.Int64          // the highest score this edge knows was called; may be ahead of the board's. A draw lowers it
 	pmark atomic.Int64          // … of the priority line
-	seen  atomic.Pointer[seen]  // what this edge knows of Redis' memory
 	older atomic.Pointer[board] // the last board before a loss; nil when there was none
 	mu    sync.Mutex            // one refresh at a time
 
+	memory   memory
 	promises promises // of waits, until they are settled
 
 	revoked atomic.Pointer[revokedSet] // nil: nobody, or not read yet
@@ -236,7 +236,7 @@ func (l *Line) refresh(ctx context.Context, r *room) error {
 	if err := l.learnRevoked(ctx, r, b.revoked); err != nil {
 		return err // the old board serves on, and the next look reads the list
 	}
-	r.remember(b.inc, b.beat)
+	r.memory.remember(b.inc, b.seen)
 	if old := r.board.Load(); old != nil && old.inc != b.inc {
 		l.forgot(r, old, b)
 	}

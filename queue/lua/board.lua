@@ -1,5 +1,5 @@
--- board: what an edge needs to answer polls from memory for a second. It also counts
--- the beat, and notices what was forgotten.
+-- board: what an edge needs to answer polls from memory for a second. It also moves the
+-- edge's mark, and notices what was forgotten.
 -- KEYS  as in keys.go
 -- ARGV  1 exact scores at the head  2 most samples behind  3 most former places
 --       the last one: what the edge has seen (memory.lua)
@@ -7,11 +7,27 @@
 --   {{field, value, …} of the settings, {field, value, …} of the state,
 --    now, waiting, called, standby, inside,
 --    {score …} of the head, {rank, score, …} behind it ascending, {member, score, …} of places that left,
---    waiting in the priority line, and its head and points as above; "waiting" counts without them}
+--    waiting in the priority line, and its head and points as above; "waiting" counts without them,
+--    the edge's mark}
 local settings = redis.call('HGETALL', k_settings)
 if #settings == 0 then return {} end
-recovering(ARGV[#ARGV], clock())
-pulse()
+local seen, now = ARGV[#ARGV], clock()
+recovering(seen, now)
+local _, mark = pulse(seen)
+-- Each edge's process has a mark of its own. Those that have not looked for a week are
+-- gone, once there are many; an edge of which one comes back after all is in a recovery.
+local function attend()
+  local _, _, _, _, edge = witness(seen)
+  redis.pcall('HSET', k_edges, 'a:' .. edge, f(now / 1000000))
+  if mark ~= '1' or redis.call('HLEN', k_edges) < 400 then return end
+  local all = redis.call('HGETALL', k_edges)
+  for i = 1, #all, 2 do
+    local id = string.match(all[i], '^a:(.*)$')
+    if id and now / 1000000 - tonumber(all[i + 1]) > 7 * 86400 then redis.call('HDEL', k_edges, 'a:' .. id, 'm:' .. id) end
+  end
+end
+attend()
+
 local state = redis.call('HGETALL', k_state)
 
 -- How many wait in a line, the scores at its head, and samples of rank and score behind.
@@ -43,4 +59,4 @@ end
 local gone = left(num(k_state, 'mark'), f(APART))
 for _, v in ipairs(left(math.max(num(k_state, 'pmark'), APART), '+inf')) do gone[#gone + 1] = v end
 return { settings, state, f(clock()), n, redis.call('ZCARD', k_called), redis.call('ZCARD', k_standby),
-  redis.call('ZCARD', k_inside), scores, samples, gone, pn, pscores, psamples }
+  redis.call('ZCARD', k_inside), scores, samples, gone, pn, pscores, psamples, mark }

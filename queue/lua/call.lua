@@ -8,7 +8,7 @@
 --       8 most missed places remembered
 --       the last one: what the edge has seen (memory.lua)
 -- returns {more (1: a loop met its bound, run again), leases ended, missed, granted, invited, watermark,
---          incarnation, beat, watermark of the priority line, invited from it}
+--          incarnation, the edge's mark, watermark of the priority line, invited from it}
 local window, passlife, lease = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local bound = tonumber(ARGV[7])
 local now, r = clock(), room()
@@ -22,8 +22,7 @@ for _, m in ipairs(over) do
   spend(m, now)
 end
 local hold = recovering(ARGV[#ARGV], now)
-pulse()
-local memory = redis.call('HMGET', k_state, 'inc', 'beat')
+local inc, seen = pulse(ARGV[#ARGV])
 local pass = r.mode == 'passthrough'
 local fresh = now - num(k_state, 'report') <= tonumber(ARGV[4])
 -- A draw whose numbers this store lost: who is first is known when they are back.
@@ -34,7 +33,7 @@ if r.digest ~= '' then
 end
 if hold and not pass or r.state ~= 'open' or r.mode == 'reject' or lost or not (pass or fresh and r.rate > 0 and r.cap > 0) then
   local marks = redis.call('HMGET', k_state, 'mark', 'pmark')
-  return { #over == bound and 1 or 0, #over, 0, 0, 0, marks[1] or '0', memory[1], memory[2], marks[2] or '0', 0 }
+  return { #over == bound and 1 or 0, #over, 0, 0, 0, marks[1] or '0', inc, seen, marks[2] or '0', 0 }
 end
 
 -- Missed calls. Shares decay by 1 % an event, so a bad minute is forgotten.
@@ -113,4 +112,4 @@ if want > 0 then
   if invited > 0 then redis.call('HSET', k_state, 'mark', mark, 'pmark', pmark) end
 end
 local more = #over == bound or #missed == bound or granted == bound or invited == bound
-return { more and 1 or 0, #over, #missed, granted, invited, mark, memory[1], memory[2], pmark, ofPriority }
+return { more and 1 or 0, #over, #missed, granted, invited, mark, inc, seen, pmark, ofPriority }

@@ -9,7 +9,7 @@
 --         {'paused'}                                  standing by from now on
 --         {'standby', ask again in (µs), first (1|0)} standing by, the window has stopped
 --         {'recovering', until at least (µs from now)}  nobody is admitted; standing by from now on
---         {'admitted', jti, granted, expires, fresh (1|0), incarnation, beat, customer}
+--         {'admitted', jti, granted, expires, fresh (1|0), incarnation, the edge's mark, customer}
 --         customer (hex): on whom a place counts that was moved here, else ''
 local member, passlife, lease = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, r = clock(), room()
@@ -18,9 +18,9 @@ if r.run ~= tonumber(ARGV[2]) then return { 'oldrun' } end
 
 local hold = recovering(ARGV[#ARGV], now)
 local function admitted(jti, granted, expires, fresh)
-  if fresh == 1 then pulse() end -- a memory without this admission is known by its beat
-  local memory = redis.call('HMGET', k_state, 'inc', 'beat')
-  return { 'admitted', jti, f(granted), f(expires), fresh, memory[1], memory[2], counts(member) }
+  -- Whoever admitted: it is this edge that told the fan, and knows a memory without it.
+  local inc, mark = pulse(ARGV[#ARGV])
+  return { 'admitted', jti, f(granted), f(expires), fresh, inc, mark, counts(member) }
 end
 
 local slot = redis.call('HGET', k_slots, member)

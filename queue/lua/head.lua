@@ -5,7 +5,7 @@ local k_settings, k_state, k_wait, k_called = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local k_due, k_standby, k_inside, k_slots = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local k_gone, k_missed, k_restored, k_priority = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local k_entries, k_revoked, k_moves, k_invites, k_served = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
-local k_turns = KEYS[18]
+local k_turns, k_edges = KEYS[18], KEYS[19]
 
 local function f(n) return string.format('%.0f', n) end
 local function g(n) return string.format('%.2f', n) end

@@ -10,10 +10,11 @@
 -- returns {'unknown'} | {'closed'} | {'early', takes places at (µs, 0: not known)}
 --         | {'usedup'}, the invite's places are taken; a place the fan has is kept
 --         | what a toll that was not paid returns
---         {'waiting',  score, rank, created, run, 0, now, customer}
---         {'called',   score, 0,    created, run, due (0: standing by), now, customer}
+--         {'waiting',  score, rank, created, run, 0, now, customer, incarnation, mark}
+--         {'called',   score, 0,    created, run, due (0: standing by), now, customer, incarnation, mark}
 --         {'admitted', score, 0,    0,       run, 0, now}
 --         customer (hex): on whom a place counts that was moved here; '' or none: on this fan
+--         incarnation, the edge's mark: when a score was given out, else none
 local member, now = ARGV[1], clock()
 local r = room()
 if not r then return { 'unknown' } end
@@ -74,7 +75,7 @@ if r.mode == 'passthrough' then -- no line: called on arrival
   redis.call('ZADD', k_called, score, member)
   redis.call('ZADD', k_due, f(now + tonumber(ARGV[3])), member)
   redis.call('HSET', k_state, 'mark', score)
-  return { 'called', score, 0, 1, r.run, f(now + tonumber(ARGV[3])), f(now) }
+  return { 'called', score, 0, 1, r.run, f(now + tonumber(ARGV[3])), f(now), '', pulse(ARGV[7]) }
 end
 if invite then
   redeem(invite, member)
@@ -88,4 +89,6 @@ if invite then
   end
 end
 redis.call('ZADD', line(score), score, member)
-return waiting(score, waits and 0 or 1)
+local reply = waiting(score, waits and 0 or 1)
+reply[9], reply[10] = pulse(ARGV[7])
+return reply

@@ -1,19 +1,31 @@
 -- Part of every script, after head.lua: what this room's memory is worth.
 -- Fields of the state: inc   µs at which this memory began (1: not known)
---                      beat  grows with every look, step and admission
 --                      lost  absent: nothing was forgotten; else places up to this score
 --                            may be missing here, and are put back when they are shown
 --                      hold  present while a recovery is on: µs until which nobody is
 --                            admitted at least; only a report that began later removes it
 --                      known with lost: when the memory that was lost had its last report, as
 --                            far as this one remembers (0: it remembers nothing)
--- `seen` is what the asking edge has seen: inc|beat|last score|length of a hold (µs).
+-- Each edge has a mark of its own (k_edges), which grows with whatever it is answered here
+-- and must not be forgotten: marks of others would hide what is missing of its own.
+-- `seen` is what the asking edge has seen: inc|its mark|last score|length of a hold (µs)|edge.
 
 -- A token older than this is not put back: its sessions are not asked for any more.
 local KEPT = 30 * 86400 * 1000000
 local SKEW = 5000000 -- between this clock and the database's, generously
 
-local function pulse() redis.pcall('HINCRBY', k_state, 'beat', 1) end -- a full Redis refuses it; reading goes on
+local function witness(seen) -- inc, mark, last, hold, edge
+  local inc, mark, last, hold, edge = string.match(seen, '^(%d+)|(%d+)|(%d+)|(%d+)|(%x+)$')
+  return tonumber(inc or 0), tonumber(mark or 0), tonumber(last or 0), tonumber(hold or 180000000), edge or ''
+end
+
+-- Moves the edge's mark on and returns inc and mark, as text: the answer carries both, so
+-- that the edge knows a memory without what it was just told.
+local function pulse(seen)
+  local _, _, _, _, edge = witness(seen)
+  local mark = redis.pcall('HINCRBY', k_edges, 'm:' .. edge, 1) -- a full Redis refuses it; reading goes on
+  return redis.call('HGET', k_state, 'inc') or '0', type(mark) == 'number' and f(mark) or '0'
+end
 
 -- Begins a memory that may have forgotten. Its number is above any seen: of two
 -- edges that notice one loss the second finds it noticed.
@@ -23,31 +35,25 @@ local function begin(now, above, last, hold)
   local known = st[3] and st[4] or st[5] or '0' -- a loss within a recovery: what was known before both
   redis.call('HSET', k_state, 'inc', f(math.max(now, above + 1, (tonumber(st[1]) or 0) + 1)),
     'last', f(last), 'lost', f(last), 'hold', f(now + hold), 'known', known)
-  pulse()
-end
-
-local function witness(seen)
-  local inc, beat, last, hold = string.match(seen, '^(%d+)|(%d+)|(%d+)|(%d+)$')
-  return tonumber(inc or 0), tonumber(beat or 0), tonumber(last or 0), tonumber(hold or 180000000)
 end
 
 -- Compares the memory with what the edge has seen of it, and begins a recovery when
 -- something is missing. Returns the end of the hold while a recovery is on, else nil.
 local function recovering(seen, now)
-  local st = redis.call('HMGET', k_state, 'inc', 'beat', 'last', 'lost', 'hold')
-  local inc, beat, last = tonumber(st[1]) or 0, tonumber(st[2]) or 0, tonumber(st[3]) or 0
-  local s_inc, s_beat, s_last, hold = witness(seen)
-  local older = s_inc == inc and (beat < s_beat or last < s_last)
-  local other = s_inc > 0 and inc > s_inc and not st[4] -- began anew, and nobody noticed
+  local st = redis.call('HMGET', k_state, 'inc', 'last', 'lost', 'hold')
+  local inc, last = tonumber(st[1]) or 0, tonumber(st[2]) or 0
+  local s_inc, s_mark, s_last, hold, edge = witness(seen)
+  local older = s_inc == inc and (last < s_last or num(k_edges, 'm:' .. edge) < s_mark)
+  local other = s_inc > 0 and inc > s_inc and not st[3] -- began anew, and nobody noticed
   if inc < s_inc or older or other then
     begin(now, s_inc, s_last, hold)
     return now + hold
   end
   if inc == 0 then redis.call('HSET', k_state, 'inc', '1') end -- kept by a version that did not count
-  if inc > s_inc and st[4] and last < s_last then -- noticed by an edge that had seen less
+  if inc > s_inc and st[3] and last < s_last then -- noticed by an edge that had seen less
     redis.call('HSET', k_state, 'last', f(s_last), 'lost', f(s_last))
   end
-  return st[5] and tonumber(st[5]) or nil
+  return st[4] and tonumber(st[4]) or nil
 end
 
 -- When the place was given out; nil for a drawn one.

@@ -7,9 +7,10 @@
 --       3 how long moves are remembered (µs)  4 what the edge has seen (memory.lua)
 --       then digests of the code, one for each secret it may be made with
 -- returns {'unknown'} | {'invalid'} | {'closed'} | {'drawing'} | {'admitted'} | {'expired'} | {'recovering'}
---         {'waiting', score, rank, run, 0,  known (1|0), customer (hex), member, keep (1|0)}
+--         {'waiting', score, rank, run, 0,  known (1|0), customer (hex), member, keep (1|0), incarnation, mark}
 --         {'called',  score, 0,    run, due (0: standing by), known, customer, member, keep}
 --         {'admitted', score, 0,  run, 0, known, customer, member, keep}  by a kept code: the same pass again
+--         incarnation, the edge's mark: where something was written, else none
 --         {'inside'} the browser is inside already, or the place it took is
 local new, now = ARGV[1], clock()
 local r = room()
@@ -57,6 +58,7 @@ if known == '1' then
     redis.call('HSET', k_moves, 'd:' .. digest, table.concat({ ends, keep, '1', known, customer, old }, '|'),
       't:' .. digest, ends .. '|' .. new)
   end
+  answer[10], answer[11] = pulse(ARGV[4])
   return answer
 end
 if old == new then return stands(new) end -- again, or back to where it is
@@ -104,4 +106,6 @@ redis.call('HSET', k_moves, 'd:' .. digest, table.concat({ ends, keep, keep == '
   'o:' .. old, remembered .. '|' .. score, 'c:' .. new, remembered .. '|' .. customer)
 if keep == '1' then redis.call('HSET', k_moves, 'k:' .. new, ends .. '|' .. digest) end
 redis.call('HDEL', k_moves, 'o:' .. new, 'c:' .. old)
-return stands(new)
+local answer = stands(new)
+answer[10], answer[11] = pulse(ARGV[4])
+return answer
