@@ -288,5 +288,6 @@ func (l *Line) ageing(v *RoomView, b *board) {
 	v.ClaimWindow = l.opts.ClaimWindow
 	age := time.Since(b.at)
 	v.Stale = age > staleAfter
-	v.InventoryOK = b.report > 0 && time.Duration(b.now-b.report)*time.Microsecond+age <= l.opts.ReportTTL+l.opts.BoardEvery
+	since := time.Duration(b.now-b.report) * time.Microsecond // one to come is of another clock
+	v.InventoryOK = b.report > 0 && since >= -time.Second && since+age <= l.opts.ReportTTL+l.opts.BoardEvery
 }

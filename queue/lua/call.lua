@@ -24,7 +24,7 @@ end
 local hold = recovering(ARGV[#ARGV], now)
 local inc, seen = pulse(ARGV[#ARGV])
 local pass = r.mode == 'passthrough'
-local fresh = now - num(k_state, 'report') <= tonumber(ARGV[4])
+local fresh = reported(now, tonumber(ARGV[4]))
 -- A draw whose numbers this store lost: who is first is known when they are back.
 local lost = false
 if r.digest ~= '' then
@@ -37,8 +37,8 @@ if hold and not pass or r.state ~= 'open' or r.mode == 'reject' or lost or not (
 end
 
 -- Missed calls. Shares decay by 1 % an event, so a bad minute is forgotten.
-local st = redis.call('HMGET', k_state, 'noshow', 'show', 'grace', 'grant', 'mark', 'late', 'pmark')
-local noshow, show, late = tonumber(st[1] or 0), tonumber(st[2] or 0), tonumber(st[6] or 0)
+local st = redis.call('HMGET', k_state, 'noshow', 'show', 'grace', 'mark', 'late', 'pmark')
+local noshow, show, late = tonumber(st[1] or 0), tonumber(st[2] or 0), tonumber(st[5] or 0)
 local missed = {}
 if now >= tonumber(st[3] or 0) then
   missed = redis.call('ZRANGEBYSCORE', k_due, '-inf', f(now), 'LIMIT', 0, bound)
@@ -64,7 +64,7 @@ end
 -- Grants, in score order, each at its own instant: spacing does not depend on
 -- when anybody polls, and the rate is met although this runs only now and then.
 local free = r.cap - redis.call('ZCARD', k_inside)
-local last, granted = tonumber(st[4] or 0), 0
+local last, granted = lastgrant(now), 0
 while granted < bound and (pass or free > 0) do
   local at = pass and now or math.max(last + r.spacing, now)
   if at > now + tonumber(ARGV[5]) then break end
@@ -91,7 +91,7 @@ if not pass then
   want = free > 0 and math.floor((math.min(free, paced) - expected) / (1 - share) + 0.5) or 0
 end
 want = math.min(want, bound)
-local invited, ofPriority, mark, pmark = 0, 0, st[5] or '0', st[7] or '0' -- the marks as text
+local invited, ofPriority, mark, pmark = 0, 0, st[4] or '0', st[6] or '0' -- the marks as text
 if want > 0 then
   local head, plain, prior = nextOf(want, r.share)
   local due, turn = f(now + window), turns()

@@ -66,9 +66,9 @@ if r.state ~= 'open' then return { 'paused' } end
 
 local ahead = redis.call('ZRANK', k_standby, member)
 local free = r.cap - redis.call('ZCARD', k_inside)
-local fresh = now - num(k_state, 'report') <= tonumber(ARGV[5])
+local fresh = reported(now, tonumber(ARGV[5]))
 if not fresh or r.rate == 0 or free <= 0 then return { 'standby', '2000000', first } end
-local turn = num(k_state, 'grant') + r.spacing -- GCRA without burst: the earliest next admission
+local turn = lastgrant(now) + r.spacing -- GCRA without burst: the earliest next admission
 if ahead == 0 and turn <= now then
   redis.call('HSET', k_state, 'grant', g(now))
   local jti, expires = grant(member, score, now, passlife, lease)

@@ -24,7 +24,7 @@ local function room()
     share = tonumber(v[8] or nil) or 30 } -- settings of before the share: as the schema begins
   if v[7] == 'adaptive' then -- what the valve decided, never above the operator's numbers
     local s = redis.call('HMGET', k_state, 'vrate', 'vcap', 'vat')
-    if clock() - (tonumber(s[3]) or 0) > 15000000 then s = {} end -- nobody steers: nobody comes in
+    if math.abs(clock() - (tonumber(s[3]) or 0)) > 15000000 then s = {} end -- nobody steers: nobody comes in
     r.rate, r.cap = math.min(r.rate, tonumber(s[1]) or 0), math.min(r.cap, tonumber(s[2]) or 0)
   end
   -- Spacing of admissions, rounded up to a quarter µs: at today's magnitude sums of
@@ -34,6 +34,21 @@ local function room()
 end
 
 local function num(key, field) return tonumber(redis.call('HGET', key, field)) or 0 end
+
+-- A replica that takes over may have a clock behind: what lies further ahead than its
+-- author could have written it is of the other clock, and must stop nobody for that long.
+
+-- Whether booking has reported within ttl (µs).
+local function reported(now, ttl)
+  local at = num(k_state, 'report')
+  return at <= now + 1000000 and now - at <= ttl
+end
+
+-- When the last admission was granted, or is; 0 when not known.
+local function lastgrant(now)
+  local at = num(k_state, 'grant')
+  return at <= now + 2000000 and at or 0
+end
 
 -- The score alone tells where a place waits. By an invite that leads ahead of the line
 -- it lies this far below the time of arrival, so below zero and before every other in

@@ -14,9 +14,10 @@ if r.run ~= tonumber(ARGV[3]) then return { 'oldrun' } end
 local hold = recovering(ARGV[4], now)
 local st = redis.call('HMGET', k_state, 'inc', 'last', 'lost')
 local at = arrived(score)
-if not st[3] and at and (at < tonumber(st[1]) or at > (tonumber(st[2]) or 0)) then
+if not st[3] and at and at > (tonumber(st[2]) or 0) then
   -- A place that this memory cannot have given out: the token is the proof of a loss
-  -- that no edge has seen.
+  -- that no edge has seen. One from before it began is none: the room may have been
+  -- rehearsed, and emptied, or begun anew.
   local _, _, _, length = witness(ARGV[4])
   hold = now + length
   begin(now, 0, at, length)
