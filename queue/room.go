@@ -183,17 +183,19 @@ func (l *Line) refreshAll(ctx context.Context) error {
 	defer cancel()
 	names, err := l.rdb.SMembers(listCtx, roomsKey).Result()
 	if err != nil {
-		return storeError("list rooms", err)
+		err = storeError("list rooms", err)
 	}
 	for _, name := range names {
 		l.own(name)
 	}
-	return l.each(ctx, func(ctx context.Context, r *room) error {
+	// The list may lie on a node of the cluster that is down: rooms that are known are
+	// kept all the same.
+	return errors.Join(err, l.each(ctx, func(ctx context.Context, r *room) error {
 		if err := l.refresh(ctx, r); err != nil {
 			return err
 		}
 		return l.steer(ctx, r)
-	})
+	}))
 }
 
 // each runs step for all rooms, a few at a time; one room's trouble does not keep

@@ -272,3 +272,30 @@ func TestNobodyWaitsLongerForANewRoomThanTheirDeadline(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The list of rooms is one key of the cluster, and its node may be down while a room's is
+// not. Rooms that an edge knows are kept, and a pause reaches them.
+func TestRoomsAreKeptWithoutTheirList(t *testing.T) {
+	t.Parallel()
+	rdb := ownRedis(t)
+	l := newLine(t, rdb)
+	room := openRoom(t, l, 0, 1)
+	refresh(t, l, room)
+	if err := rdb.Set(t.Context(), roomsKey, "no list", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := l.own(room).board.Load()
+	if err := l.refreshAll(t.Context()); err == nil {
+		t.Error("nobody hears that the list cannot be read")
+	}
+	if l.own(room).board.Load() == before {
+		t.Error("a room that is known was not read")
+	}
+	s := Settings{Room: room, Title: "Hall", Mode: "fifo", State: "paused", Cap: 1, Run: 1, Version: 2, BookingURL: "http://booking.test"}
+	if err := l.PutSettings(t.Context(), s); err == nil {
+		t.Error("nobody hears that the room cannot be listed")
+	}
+	if v := l.own(room).board.Load().view; v.State != "paused" {
+		t.Errorf("the pause has not arrived: %+v", v)
+	}
+}

@@ -114,12 +114,15 @@ func (l *Line) PutSettings(ctx context.Context, s Settings) error {
 	if err != nil {
 		return err
 	}
-	// Each time, not only at first: a Redis that lost the list gets it back.
+	if written, ok := reply.(int64); ok && written == 1 || r.board.Load() == nil {
+		if err := l.refresh(ctx, r); err != nil {
+			return err
+		}
+	}
+	// Each time, not only at first: a Redis that lost the list gets it back. And last: its
+	// node may be down while the room's is not.
 	if err := l.rdb.SAdd(ctx, roomsKey, s.Room).Err(); err != nil {
 		return storeError("add room "+s.Room, err)
-	}
-	if written, ok := reply.(int64); ok && written == 1 || r.board.Load() == nil {
-		return l.refresh(ctx, r)
 	}
 	return nil
 }
