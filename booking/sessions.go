@@ -67,14 +67,18 @@ const (
 	sqlSessionByPass = sessionColumns + ` WHERE s.jti = $4`
 
 	// UNIQUE (jti) decides who has exchanged a pass; $7 is the session's life in
-	// seconds, $8 when the pass was granted.
+	// seconds, $8 when the pass was granted, $9 when it is over, leeway and all: by this
+	// clock too, as the line frees the slot by then. A slow node, or a statement that
+	// waited, must not open a visit that nobody counts.
 	sqlNewSession = `
 		INSERT INTO session (session_id, jti, room_id, place_id, customer_id, binding_hash, granted_at, expires_at)
 		SELECT $1, v.jti, v.room_id, v.place_id, v.customer_id, $6, v.granted_at, clock_timestamp() + make_interval(secs => $7::int)
 		  FROM (SELECT $2::text AS jti, $3::text AS room_id, $4::text AS place_id, $5::text AS customer_id,
 		               $8::timestamptz AS granted_at, NULL::timestamptz AS created_at) v
-		 WHERE NOT ` + SQLRevokedVisit + `
+		 WHERE clock_timestamp() < $9::timestamptz AND NOT ` + SQLRevokedVisit + `
 		ON CONFLICT (jti) DO NOTHING`
+
+	sqlPassOver = `SELECT clock_timestamp() >= $1::timestamptz`
 
 	sqlSeatQuota = `SELECT COALESCE(max(max_per_hold), 0) FROM event
 	                 WHERE event_id IN (SELECT event_id FROM showtime WHERE room_id = $1)`
@@ -106,8 +110,9 @@ func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCoo
 	if err != nil {
 		return Session{}, false, fmt.Errorf("booking: new session: %w", err)
 	}
+	over := claims.ExpiresAt.Add(pass.Leeway)
 	tag, err := o.pool.Exec(ctx, sqlNewSession, id.String(), claims.ID, claims.Room, claims.PlaceID, claims.Customer,
-		claims.BindingHash, int(o.opts.SessionLife/time.Second), claims.IssuedAt)
+		claims.BindingHash, int(o.opts.SessionLife/time.Second), claims.IssuedAt, over)
 	if sqlState(err) == "23503" { // foreign key: no such room here
 		return Session{}, false, fmt.Errorf("%w: room %q is not known here", ErrPassInvalid, claims.Room)
 	}
@@ -116,7 +121,13 @@ func (o *Office) OpenSession(ctx context.Context, passToken, binding, sessionCoo
 	}
 	s, err = o.oldSession(ctx, claims, sessionCookie, tag.RowsAffected() == 1 || claims.BindingHash != "")
 	if tag.RowsAffected() == 0 && errors.Is(err, ErrSessionInvalid) { // no session stood in the way
-		err = ErrRevoked
+		var expired bool
+		if err := o.pool.QueryRow(ctx, sqlPassOver, over).Scan(&expired); err != nil {
+			return Session{}, false, fmt.Errorf("booking: open session: %w", err)
+		}
+		if err = ErrRevoked; expired {
+			err = ErrPassExpired
+		}
 	}
 	return s, tag.RowsAffected() == 1, err
 }

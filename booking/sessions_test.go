@@ -339,3 +339,34 @@ func TestAPassOfTheSameIDFromAnotherBrowserIsRefused(t *testing.T) {
 		t.Errorf("%d session rows", n)
 	}
 }
+
+// A node whose clock is slow takes a pass for good that is over. The line has freed its
+// slot by then, so the database's clock has the last word; who is inside stays inside.
+func TestASlowNodeOpensNothingWithAPassThatIsOver(t *testing.T) {
+	t.Parallel()
+	slow := func(p *passes) func(*Options) {
+		return func(o *Options) {
+			o.Verifier = pass.NewVerifier(pass.RingSource(func() pass.Ring { return p.ring }, time.Now),
+				func() time.Time { return time.Now().Add(-time.Minute) })
+		}
+	}
+	secret := func(o *Options) { o.SessionSecret = []byte("0123456789abcdef0123456789abcdef") }
+	of, p, pool := sessionOffice(t, secret)
+	late := office(t, pool, slow(p), secret)
+	c := unbound("over")
+	c.IssuedAt = time.Now().Add(-pass.Life - pass.Leeway - 2*time.Second).Truncate(time.Second)
+	if _, _, err := late.OpenSession(t.Context(), p.mint(t, c), "", ""); !errors.Is(err, ErrPassExpired) {
+		t.Errorf("a pass that is over: %v", err)
+	}
+	if n := number(t, pool, `SELECT count(*) FROM session`); n != 0 {
+		t.Errorf("%d sessions", n)
+	}
+	first, _, err := of.OpenSession(t.Context(), p.mint(t, unbound("inside")), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ID, c.PlaceID = "inside", "place-inside"
+	if s, created, err := late.OpenSession(t.Context(), p.mint(t, c), "", first.Token); err != nil || created || s.ID != first.ID {
+		t.Errorf("who is inside already: %+v, %v", s, err)
+	}
+}
