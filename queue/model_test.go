@@ -30,6 +30,7 @@ type model struct {
 	restored map[string]bool      // have had it back
 	served   map[string]time.Time // whose visit is over, and when it began; until they join anew
 	retold   map[string]bool      // inside by booking's word, as Redis had forgotten them
+	told     map[string]bool      // inside, and a report told of their session: their pass was used
 }
 
 func (m *model) enqueue(fan string, score int64) {
@@ -297,6 +298,7 @@ func (x *machine) release(rt *rapid.T) {
 func (x *machine) visited(fan string, score int64) {
 	x.m.served[fan] = instant(score).Add(-5 * time.Second)
 	delete(x.m.retold, fan)
+	delete(x.m.told, fan)
 }
 
 // forget empties Redis of the room and lives through the recovery. Everybody who holds
@@ -391,10 +393,14 @@ func (x *machine) unused(rt *rapid.T) {
 	}
 	if x.m.inside[fan] {
 		delete(x.m.inside, fan)
-		if x.m.missed[fan] = !x.m.restored[fan] && !x.m.retold[fan]; x.m.retold[fan] {
+		visit := x.m.retold[fan] || x.m.told[fan]
+		if x.m.missed[fan] = !x.m.restored[fan] && !visit; visit {
 			x.visited(fan, p.score) // there was a session: booking told of it
 		}
 		delete(x.m.restored, fan)
+	}
+	for other := range x.m.inside { // this report told of a session of each
+		x.m.told[other] = true
 	}
 }
 
@@ -462,7 +468,7 @@ func TestTheLineAgreesWithAModel(t *testing.T) {
 			room: openRoom(t, l, 1_000_000, slots, func(s *Settings) { s.PriorityShare = share }),
 			m: &model{
 				slots: slots, share: share, wait: map[string][]string{}, turn: map[string]int64{}, score: map[string]int64{}, called: map[string]bool{}, standby: map[string]bool{},
-				inside: map[string]bool{}, missed: map[string]bool{}, restored: map[string]bool{}, served: map[string]time.Time{}, retold: map[string]bool{},
+				inside: map[string]bool{}, missed: map[string]bool{}, restored: map[string]bool{}, served: map[string]time.Time{}, retold: map[string]bool{}, told: map[string]bool{},
 			},
 		}
 		_, x.invite = NewInvite(testSecret, x.room, Priority, MaxInviteQuota, time.Now().Add(time.Hour))
