@@ -169,17 +169,18 @@
 //
 // A failover forgets the last second, a flush everything. Neither may cost a place or
 // admit one fan too many, and nobody is elected to notice. The state keeps the number
-// of its memory (the incarnation, µs), and for each edge a mark, which every answer to
-// that edge moves on that must not be forgotten: looks, steps, places and admissions. Each
+// of its memory (the incarnation, µs), and k_edges for each edge a mark, which is moved on
+// by every answer to it that must not be forgotten: looks, steps, places, admissions. Each
 // script is sent what its edge has seen of both, and of the scores; a memory that shows
 // less, or another one that says nothing of a loss, begins a recovery in that very step,
 // before it admits anybody. One mark for all edges would not do: those that look first at
 // the new memory would move it past what another was told. A mark that comes twice tells
-// of a loss while calls were under way. So does a token whose place this memory cannot
-// have given out. What only an edge was told that ended with the old memory, nobody misses
-// but the bridge (admissions) and the token's bearer (a place: it comes back if a recovery
-// is on; else the fan gets a new one at the tail). Restarted edges find the recovery in
-// Redis. Marks of edges that are gone are dropped after a week. When Redis and all
+// of a loss while calls were under way. A token of a place above every score this memory
+// has given out tells of one too; a token from before the memory began does not, as it may
+// be of a rehearsal. What was told by an edge that ended together with the old memory, the
+// bridge notices (an admission), or the token (a place), unless others have given out
+// higher scores by then: its fan joins at the tail. Restarted edges find the recovery in
+// Redis. A room with marks of 200 edges drops those that have not looked for a week. When Redis and all
 // edges restart together, only Postgres remembers: settings of the bridge (Guard) make
 // an empty memory begin in recovery, the bridge records each incarnation in the audit
 // log, and ends the recovery at once only if there was none before and nobody has ever

@@ -14,8 +14,8 @@ if #settings == 0 then return {} end
 local seen, now = ARGV[#ARGV], clock()
 recovering(seen, now)
 local _, mark = pulse(seen)
--- Each edge's process has a mark of its own. Those that have not looked for a week are
--- gone, once there are many; an edge of which one comes back after all is in a recovery.
+-- Every start of an edge brings a new mark. A new one finds many: those that have not
+-- looked for a week are dropped. Should such an edge look again, it begins a recovery.
 local function attend()
   local _, _, _, _, edge = witness(seen)
   redis.pcall('HSET', k_edges, 'a:' .. edge, f(now / 1000000))
