@@ -13,8 +13,8 @@ MILLION       ?= 1000000
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: deps-run ## everything on this machine: waiting rooms, box office, payments (DATA=dir keeps the data)
-	go run ./cmd/usher dev $(if $(DATA),--data $(DATA))
+run: deps-run build ## everything on this machine: waiting rooms, box office, payments (DATA=dir keeps the data)
+	@exec .bin/usher dev $(if $(DATA),--data $(DATA))
 
 deps: deps-run deps-test deps-lint ## install what is missing: Postgres, Redis, Chromium, the linter
 

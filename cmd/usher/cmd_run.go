@@ -59,7 +59,7 @@ func (c devCmd) Run(w *world) error {
 		}
 	}
 	return app.Dev(w.ctx, app.DevOptions{
-		Data: c.Data, Environ: w.environ, Overrides: set, Out: w.out, ReadyFile: c.ReadyFile, Log: w.log, Level: w.level,
+		Data: c.Data, Environ: w.environ, Overrides: set, Command: w.command, Out: w.out, ReadyFile: c.ReadyFile, Log: w.log, Level: w.level,
 	})
 }
 

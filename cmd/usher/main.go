@@ -36,6 +36,7 @@ type world struct {
 	ctx     context.Context
 	out     io.Writer
 	environ []string
+	command string // how this program was called
 	log     *slog.Logger
 	level   *slog.LevelVar
 }
@@ -64,7 +65,7 @@ func run(args []string, out, errs io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	level := &slog.LevelVar{}
-	w := &world{ctx: ctx, out: out, environ: os.Environ(), level: level,
+	w := &world{ctx: ctx, out: out, environ: os.Environ(), command: os.Args[0], level: level,
 		log: slog.New(slog.NewJSONHandler(errs, &slog.HandlerOptions{Level: level}))}
 	slog.SetDefault(w.log)
 	if err := parsed.Run(w); err != nil {

@@ -37,6 +37,7 @@ type Stores struct {
 	PostgresURL, RedisURL string
 	Migrated              func(ctx context.Context, pool *pgxpool.Pool) error // runs before any part is built
 	Stop                  func(ctx context.Context) error
+	Passing               bool // this Redis is gone with the process: it need not keep a file
 }
 
 // App is one process in one role.

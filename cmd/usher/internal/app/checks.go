@@ -26,8 +26,9 @@ const (
 
 // checkRedis looks at what would lose places later: a Redis that throws keys away
 // refuses the start, what is merely unwise is a warning. Redis need not be there:
-// then nothing is checked, and it is said.
-func checkRedis(ctx context.Context, rdb redis.UniversalClient, c configs.Redis, log *slog.Logger) error {
+// then nothing is checked, and it is said. One that is passing, gone with this
+// process, needs no file.
+func checkRedis(ctx context.Context, rdb redis.UniversalClient, c configs.Redis, passing bool, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var found []string
@@ -43,7 +44,7 @@ func checkRedis(ctx context.Context, rdb redis.UniversalClient, c configs.Redis,
 		if err != nil {
 			return err
 		}
-		if infoField(persistence, "aof_enabled") == "0" {
+		if infoField(persistence, "aof_enabled") == "0" && !passing {
 			log.Warn("redis keeps no append-only file: a restart empties the line, which fans' tokens then bring back; set appendonly yes")
 		}
 		before := time.Now()

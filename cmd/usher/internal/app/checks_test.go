@@ -42,7 +42,10 @@ func TestARedisThatThrowsPlacesAwayIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = rdb.Close() })
-	if err := checkRedis(t.Context(), rdb, configs.Redis{}, log); err != nil {
+	if err := checkRedis(t.Context(), rdb, configs.Redis{}, true, log); err != nil || out.Len() > 0 {
+		t.Fatalf("a redis that is to be gone at the end: %v\n%s", err, out.String())
+	}
+	if err := checkRedis(t.Context(), rdb, configs.Redis{}, false, log); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "append-only") || strings.Contains(out.String(), "clock") {
@@ -51,15 +54,15 @@ func TestARedisThatThrowsPlacesAwayIsRefused(t *testing.T) {
 	if err := rdb.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkRedis(t.Context(), rdb, configs.Redis{}, log); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+	if err := checkRedis(t.Context(), rdb, configs.Redis{}, false, log); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
 		t.Errorf("started beside it: %v", err)
 	}
-	if err := checkRedis(t.Context(), rdb, configs.Redis{AllowEviction: true}, log); err != nil {
+	if err := checkRedis(t.Context(), rdb, configs.Redis{AllowEviction: true}, false, log); err != nil {
 		t.Errorf("allowed, and refused: %v", err)
 	}
 	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = away.Close() })
-	if err := checkRedis(t.Context(), away, configs.Redis{}, log); err != nil || !strings.Contains(out.String(), "not checked") {
+	if err := checkRedis(t.Context(), away, configs.Redis{}, false, log); err != nil || !strings.Contains(out.String(), "not checked") {
 		t.Errorf("a redis that is away: %v\n%s", err, out.String())
 	}
 }

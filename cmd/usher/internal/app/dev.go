@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -25,6 +26,7 @@ type DevOptions struct {
 	Data      string         // folder to keep; "" for a temporary one
 	Environ   []string       // as os.Environ gives it
 	Overrides map[string]any // configuration keys set by flags
+	Command   string         // how this program was called, for the banner's example; "": usher
 	Out       io.Writer      // the banner
 	ReadyFile string         // written, as JSON and 0600, once everything answers; "" for none
 	Log       *slog.Logger
@@ -124,7 +126,7 @@ type dev struct {
 // migrates and fills the database.
 func (d *dev) stores(ctx context.Context) (Stores, error) {
 	d.lost = make(chan error, 2)
-	s := Stores{PostgresURL: d.cfg.Postgres.URL.Reveal(), RedisURL: d.cfg.Redis.URL.Reveal(), Migrated: d.migrate}
+	s := Stores{Passing: d.cfg.Redis.URL.Reveal() == "" && !d.folder.kept, PostgresURL: d.cfg.Postgres.URL.Reveal(), RedisURL: d.cfg.Redis.URL.Reveal(), Migrated: d.migrate}
 	var pg, rd *devstack.Server
 	s.Stop = func(ctx context.Context) error { return stopBoth(ctx, pg, rd) }
 	g, ctx := errgroup.WithContext(ctx)
@@ -209,11 +211,11 @@ func announce(o DevOptions, r DevReady, f *devFolder, took time.Duration) error 
   booking   %[3]s
   payments  %[4]s   (sandbox: no money moves)
   admin     %[5]s   operator token %[6]s
-            try: usher room pause cinema
+            try: %[8]s room pause cinema
   data      %[7]s
 
   Ctrl-C stops everything.
 
-`, took.Seconds(), r.Edge, r.Booking, r.Sandbox, r.Admin, r.OperatorToken, data)
+`, took.Seconds(), r.Edge, r.Booking, r.Sandbox, r.Admin, r.OperatorToken, data, cmp.Or(o.Command, "usher"))
 	return err
 }

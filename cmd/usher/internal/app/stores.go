@@ -132,7 +132,7 @@ func (a *App) openRedis(ctx context.Context) error {
 	}
 	a.rdb = rdb
 	a.teardown.push("redis", func(context.Context) error { return rdb.Close() })
-	return checkRedis(ctx, rdb, c.Redis, a.log)
+	return checkRedis(ctx, rdb, c.Redis, a.stores.Passing, a.log)
 }
 
 // openRedis makes a client of one Redis or of a cluster; it waits for no server.
