@@ -5,7 +5,7 @@ import "context"
 // callAll runs one step of the caller for every room.
 func (l *Line) callAll(ctx context.Context) error {
 	defer l.moved()
-	return l.each(ctx, l.call)
+	return l.calls.Run(ctx, l.allRooms(), l.call)
 }
 
 // call ends leases and missed invitations, grants slots to those standing by and

@@ -46,7 +46,7 @@ func (l *Line) Claim(ctx context.Context, name string, t Token) (Admission, erro
 	if r.revoked.Load().place(p) {
 		return Admission{}, l.turnAway(ctx, r, p)
 	}
-	reply, err := l.runTogether(ctx, claimScript, r.keys, p.member[:], p.run, micros(l.opts.PassLife),
+	reply, err := l.runTogether(ctx, r, claimScript, r.keys, p.member[:], p.run, micros(l.opts.PassLife),
 		micros(l.opts.SlotLease), micros(l.opts.ReportTTL), maxRenewals,
 		micros(l.opts.ClaimWindow), micros(inviteAhead), l.witness(r))
 	if err != nil {

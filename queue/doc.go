@@ -207,7 +207,9 @@
 // starts afresh: the hold is longer than any spacing that could matter.
 //
 // A client of a Redis Cluster sends a script again when a node does not answer; that
-// and lost replies are why every script may run twice.
+// and lost replies are why every script may run twice. Rooms lie on different nodes and
+// fail apart: looks, calls and the bridge's reports do not wait for a room whose node is
+// silent (internal/rounds), and each room has round trips of its own for joins and claims.
 //
 // # Polls
 //
@@ -228,7 +230,8 @@
 //
 // # Ten million, and regions
 //
-// Measured is a million (make million); this is reckoned from it and not built.
+// Measured are one and two million (make million, make million MILLION=2000000); this is
+// reckoned from them and not built.
 //
 // A room lives in one hash slot, so on one core of one Redis. Memory is not what ends
 // it: 125 bytes a fan are 1.3 GB at ten million, and a board costs a thousand ranks and

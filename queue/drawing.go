@@ -15,13 +15,14 @@ const (
 	drawGone     = 2000        // former places kept through a drawing, as many as boards ship
 	drawBudget   = time.Second // of one room in one turn; the next turn goes on
 	entriesPiece = 1 << 20     // bytes of the list in one command
+	drawTimeout  = time.Minute // of one room in one turn: the digest of a huge list is one step
 )
 
 // ErrNotDrawn: the room has no draw, or it is not done.
 var ErrNotDrawn = errors.New("queue: the room has not been drawn")
 
 // drawAll goes on with every drawing.
-func (l *Line) drawAll(ctx context.Context) error { return l.each(ctx, l.drawOn) }
+func (l *Line) drawAll(ctx context.Context) error { return l.draws.Run(ctx, l.allRooms(), l.drawOn) }
 
 // drawOn takes the steps of a room's drawing until it is done or the turn's time is
 // over. Each edge does, none is special: a step counts only at the cursor where it

@@ -49,7 +49,7 @@ func (l *Line) Join(ctx context.Context, name string, fan Fan) (View, error) {
 		charge = fan.Toll.For(name, p.id())
 		keys, args = slices.Concat(keys, charge.Keys), append(args, charge.Blob)
 	}
-	reply, err := l.runTogether(ctx, joinScript, keys, args...)
+	reply, err := l.runTogether(ctx, r, joinScript, keys, args...)
 	if err != nil {
 		return View{}, err
 	}

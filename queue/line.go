@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"usher/admission/pass"
+	"usher/internal/rounds"
 	"usher/queue/limits"
 )
 
@@ -36,6 +37,7 @@ const (
 	releaseChunk   = 500             // slots a release run takes
 	tokenCacheSize = 100_000
 	storeTimeout   = 2 * time.Second // of one background call to Redis
+	roundWidth     = 8               // rooms that a round of looks, calls or draws serves at once
 )
 
 // Options configure a Line; only PlaceSecrets is needed.
@@ -105,7 +107,8 @@ type Line struct {
 	once    singleflight.Group // one look for a new room at a time
 	moves   chan struct{}
 
-	together together
+	lists               rounds.Rounds[string] // of the rooms there are
+	looks, calls, draws rounds.Rounds[*room]
 }
 
 // New checks the options; it starts nothing and asks Redis nothing.
@@ -116,7 +119,15 @@ func New(rdb redis.UniversalClient, o Options) (*Line, error) {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
 	l := &Line{rdb: rdb, id: hex.EncodeToString(id[:]), opts: o, log: o.Log.With("component", "line"), tokens: newTokenCache(tokenCacheSize), rooms: map[string]*room{}, moves: make(chan struct{}, 1)}
-	l.together.l = l
+	// With the longest pause between two rounds of calls (1.2 ticks) the grace is less than
+	// the 2.5 ticks that grants lie ahead: a room whose node is silent leaves no gap in
+	// another's rate.
+	grace := o.Tick * 5 / 4
+	l.lists.Width, l.lists.Grace, l.lists.Patience = 1, grace, storeTimeout
+	for _, q := range []*rounds.Rounds[*room]{&l.looks, &l.calls, &l.draws} {
+		q.Width, q.Grace, q.Patience = roundWidth, grace, storeTimeout
+	}
+	l.draws.Patience = drawTimeout
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
 		return nil, err
@@ -138,7 +149,12 @@ func (l *Line) Run(ctx context.Context) error {
 	g.Go(func() error { l.every(ctx, "boards", l.opts.BoardEvery, l.refreshAll); return nil })
 	g.Go(func() error { l.every(ctx, "calls", l.opts.Tick, l.callAll); return nil })
 	g.Go(func() error { l.every(ctx, "draws", l.opts.Tick, l.drawAll); return nil })
-	return g.Wait()
+	err := g.Wait()
+	l.lists.Wait()
+	l.looks.Wait()
+	l.calls.Wait()
+	l.draws.Wait()
+	return err
 }
 
 // every runs step about each period, jittered so that many edges do not beat in

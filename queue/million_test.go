@@ -124,12 +124,13 @@ var adding = script{name: "adding", Script: redis.NewScript(`local x = 0 for i =
 func addUp(t testing.TB, l *Line, calls int) {
 	t.Helper()
 	ctx := context.Background()
+	none := l.own("none")
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range 512 {
 		wg.Go(func() {
 			for next.Add(1) <= int64(calls) && !t.Failed() {
-				if _, err := l.runTogether(ctx, adding, []string{"usher:{none}:none"}); err != nil {
+				if _, err := l.runTogether(ctx, none, adding, []string{"usher:{none}:none"}); err != nil {
 					t.Errorf("adding: %v", err)
 				}
 			}

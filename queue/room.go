@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -26,6 +25,7 @@ type room struct {
 	older atomic.Pointer[board] // the last board before a loss; nil when there was none
 	mu    sync.Mutex            // one refresh at a time
 
+	together together // what its fans ask of Redis by the thousand
 	memory   memory
 	promises promises // of waits, until they are settled
 
@@ -164,7 +164,7 @@ func (l *Line) own(name string) *room {
 	l.roomsMu.Lock()
 	defer l.roomsMu.Unlock()
 	if l.rooms[name] == nil {
-		l.rooms[name] = &room{name: name, keys: keysOf(name)}
+		l.rooms[name] = &room{name: name, keys: keysOf(name), together: together{l: l}}
 	}
 	return l.rooms[name]
 }
@@ -179,18 +179,10 @@ func (l *Line) allRooms() []*room {
 // what the boards say.
 func (l *Line) refreshAll(ctx context.Context) error {
 	defer l.moved()
-	listCtx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	names, err := l.rdb.SMembers(listCtx, roomsKey).Result()
-	if err != nil {
-		err = storeError("list rooms", err)
-	}
-	for _, name := range names {
-		l.own(name)
-	}
 	// The list may lie on a node of the cluster that is down: rooms that are known are
 	// kept all the same.
-	return errors.Join(err, l.each(ctx, func(ctx context.Context, r *room) error {
+	err := l.lists.Run(ctx, []string{roomsKey}, l.readList)
+	return errors.Join(err, l.looks.Run(ctx, l.allRooms(), func(ctx context.Context, r *room) error {
 		if err := l.refresh(ctx, r); err != nil {
 			return err
 		}
@@ -198,29 +190,16 @@ func (l *Line) refreshAll(ctx context.Context) error {
 	}))
 }
 
-// each runs step for all rooms, a few at a time; one room's trouble does not keep
-// the others waiting for the next period.
-func (l *Line) each(ctx context.Context, step func(context.Context, *room) error) error {
-	var (
-		g    errgroup.Group
-		mu   sync.Mutex
-		errs []error
-	)
-	g.SetLimit(8)
-	for _, r := range l.allRooms() {
-		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-			defer cancel()
-			if err := step(ctx, r); err != nil {
-				mu.Lock()
-				errs = append(errs, err)
-				mu.Unlock()
-			}
-			return nil
-		})
+// readList makes room for every room on the list.
+func (l *Line) readList(ctx context.Context, key string) error {
+	names, err := l.rdb.SMembers(ctx, key).Result()
+	if err != nil {
+		return storeError("list rooms", err)
 	}
-	_ = g.Wait()
-	return errors.Join(errs...)
+	for _, name := range names {
+		l.own(name)
+	}
+	return nil
 }
 
 // refresh reads one board.

@@ -118,9 +118,9 @@ func (l *Line) runList(ctx context.Context, s script, keys []string, args ...any
 }
 
 // runTogether is runList for what fans do by the thousand: under pressure calls share
-// round trips.
-func (l *Line) runTogether(ctx context.Context, s script, keys []string, args ...any) ([]any, error) {
-	reply, err := l.together.run(ctx, s, keys, args...)
+// round trips. Each room has its own: in a cluster their nodes fail apart.
+func (l *Line) runTogether(ctx context.Context, r *room, s script, keys []string, args ...any) ([]any, error) {
+	reply, err := r.together.run(ctx, s, keys, args...)
 	return asList(s, reply, err)
 }
 

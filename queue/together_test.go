@@ -66,9 +66,9 @@ func TestJoinsUnderPressureShareRoundTrips(t *testing.T) {
 		t.Errorf("2000 joins at once took %d round trips", trips)
 	}
 	eventually(t, 10*time.Second, "all flights have landed", func() bool {
-		l.together.mu.Lock()
-		defer l.together.mu.Unlock()
-		return l.together.flying == 0 && l.together.waiting == nil
+		l.own(room).together.mu.Lock()
+		defer l.own(room).together.mu.Unlock()
+		return l.own(room).together.flying == 0 && l.own(room).together.waiting == nil
 	})
 }
 
@@ -108,10 +108,10 @@ func TestAnEmptiedScriptCacheCostsNoJoin(t *testing.T) {
 	onePlaceEach(t, l, room, views, errs)
 }
 
-// fly sends the calls as one batch and returns what each came to.
-func fly(l *Line, calls ...*call) {
-	l.together.flying++
-	l.together.fly(calls)
+// fly sends the calls as one batch.
+func fly(r *room, calls ...*call) {
+	r.together.flying++
+	r.together.fly(calls)
 }
 
 func joining(t testing.TB, l *Line, room, fan string) *call {
@@ -145,7 +145,7 @@ func TestABadReplySpoilsNoNeighbour(t *testing.T) {
 			joining(t, l, broken, "x"+cache), joining(t, l, good, "a"+cache), joining(t, l, broken, "y"+cache),
 			joining(t, l, good, "b"+cache), joining(t, l, other, "c"+cache),
 		}
-		fly(l, batch...)
+		fly(l.own(good), batch...)
 		for i, c := range batch {
 			<-c.done
 			reply, _ := c.reply.([]any)
@@ -258,7 +258,7 @@ func TestCallsThatNobodyWillSendSoonAreRefused(t *testing.T) {
 	l := newLine(t, dial(t, ""))
 	room := openRoom(t, l, 0, 1)
 	join(t, l, room, "warm")
-	l.together.flying, l.together.waiting = flights, make([]*call, queueMost)
+	l.own(room).together.flying, l.own(room).together.waiting = flights, make([]*call, queueMost)
 	if _, err := l.Join(t.Context(), room, Fan{ID: "one too many"}); !errors.Is(err, errBusy) || !errors.Is(err, ErrStale) {
 		t.Fatalf("one too many: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -29,6 +30,7 @@ import (
 	"usher/configs"
 	"usher/internal/basehttp"
 	"usher/internal/devstack"
+	"usher/internal/rounds"
 	"usher/queue"
 )
 
@@ -225,9 +227,17 @@ type fakeLine struct {
 	reports  map[string]queue.Report
 	revoked  []string
 	fail     func(room string) error
+	silent   map[string]bool
 }
 
 func (f *fakeLine) PutSettings(ctx context.Context, s queue.Settings) error {
+	f.mu.Lock()
+	silent := f.silent[s.Room]
+	f.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if err := f.fail(s.Room); err != nil {
 		return err
 	}
@@ -323,9 +333,11 @@ func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 		}
 	}}
 	b := &bridge{rooms: rooms, office: office, line: line, bookingURL: "http://b", every: time.Second, metrics: metrics,
-		log: slog.New(slog.NewTextHandler(&log, nil)), memory: map[string]lineMemory{}, failed: map[string]bool{}, first: make(chan struct{})}
+		log: slog.New(slog.NewTextHandler(&log, nil)), memory: map[string]lineMemory{}, failed: map[string]bool{}, first: make(chan struct{}),
+		ships: rounds.Rounds[string]{Width: roomsAtOnce, Grace: time.Minute, Patience: time.Minute}}
 	for range 3 {
 		b.runOnce(t.Context())
+		b.ships.Wait()
 	}
 	if len(line.settings) != 19 || len(line.reports) != 19 {
 		t.Fatalf("shipped %d settings and %d reports of 19", len(line.settings), len(line.reports))
@@ -351,12 +363,67 @@ func TestBridgeShipsEveryRoomItCan(t *testing.T) {
 	line.fail = func(string) error { return nil }
 	rooms.err = nil
 	b.runOnce(t.Context())
+	b.ships.Wait()
 	if !strings.Contains(log.String(), "ships again") || !strings.Contains(log.String(), "opened again") {
 		t.Error("it does not say that it works again")
 	}
 	if err := b.push(t.Context(), booking.Room{ID: "room-9", State: "paused", Version: 99}); err != nil || line.settings["room-9"].State != "paused" {
 		t.Errorf("push: %v %+v", err, line.settings["room-9"])
 	}
+}
+
+// Rooms whose node of the cluster is silent, more than a turn ships at once, come first
+// by name; the others' reports go all the same, or their lines would stop as well.
+func TestTheBridgeShipsBesideASilentNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		office := fakeOffice{}
+		line := &fakeLine{
+			settings: map[string]queue.Settings{}, reports: map[string]queue.Report{}, silent: map[string]bool{},
+			fail: func(string) error { return nil },
+		}
+		for i := range 3 * roomsAtOnce {
+			room := fmt.Sprint("a-", i)
+			line.silent[room] = true
+			office.reports = append(office.reports, booking.RoomReport{Room: booking.Room{ID: room}})
+		}
+		office.reports = append(office.reports, booking.RoomReport{Room: booking.Room{ID: "hall"}})
+		reg, _ := newRegistry()
+		metrics, err := newBridgeMetrics(reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bridge{rooms: &fakeRooms{}, office: office, line: line, every: time.Second, metrics: metrics,
+			log: quietLog, memory: map[string]lineMemory{}, failed: map[string]bool{}, first: make(chan struct{}),
+			ships: rounds.Rounds[string]{Width: roomsAtOnce, Grace: time.Second, Patience: 2 * time.Second}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.run(ctx) }()
+		for range 10 {
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			line.mu.Lock()
+			if _, ok := line.reports["hall"]; !ok {
+				t.Error("no report for three seconds")
+			}
+			delete(line.reports, "hall")
+			line.mu.Unlock()
+		}
+		line.mu.Lock()
+		line.silent = nil
+		line.mu.Unlock()
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		line.mu.Lock()
+		if len(line.reports) != len(office.reports) {
+			t.Errorf("%d of %d rooms are shipped when the node is back", len(line.reports), len(office.reports))
+		}
+		line.mu.Unlock()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // With a window of its own the bridge would end the edge's invitations early.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"usher/booking"
+	"usher/internal/rounds"
 	"usher/queue"
 )
 
@@ -28,6 +28,7 @@ type bridge struct {
 	log        *slog.Logger
 	metrics    bridgeMetrics
 	first      chan struct{} // closed after the first turn, whatever came of it
+	ships      rounds.Rounds[string]
 
 	cannotOpen bool // the last OpenDue failed; run's goroutine alone has it
 
@@ -76,6 +77,7 @@ func (a *App) buildBridge() error {
 	b := &bridge{
 		rooms: a.rooms, office: a.office, line: line, bookingURL: a.urlOf("booking", c.Booking.PublicURL), every: c.Booking.BridgeEvery,
 		log: a.log.With("component", "bridge"), metrics: m, memory: map[string]lineMemory{}, failed: map[string]bool{}, first: make(chan struct{}),
+		ships: rounds.Rounds[string]{Width: roomsAtOnce, Grace: c.Booking.BridgeEvery, Patience: 2 * c.Booking.BridgeEvery},
 	}
 	a.bridge.Store(b)
 	a.spawn("bridge", b.run)
@@ -98,6 +100,7 @@ func (a *App) bridgeLine() queue.Options {
 }
 
 func (b *bridge) run(ctx context.Context) error {
+	defer b.ships.Wait()
 	b.runOnce(ctx)
 	close(b.first)
 	for ; ; b.runOnce(ctx) {
@@ -113,27 +116,32 @@ func (b *bridge) run(ctx context.Context) error {
 	}
 }
 
-// runOnce ships every room once. A room that fails does not keep the others
-// waiting, and a store that hangs does not keep the next turn: the whole turn
-// has two periods.
+// runOnce ships every room once. A room that fails, or whose node of the cluster is
+// silent, does not keep the others waiting, and a store that hangs does not keep the
+// next turn: the reading and each room have two periods.
 func (b *bridge) runOnce(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*b.every)
-	defer cancel()
-	b.openDue(ctx) // before the reading, so that this turn ships what it opened
-	reports, err := b.office.Reports(ctx)
+	start := time.Now()
+	reports, err := b.read(ctx)
 	b.note(ctx, "", err)
 	if err != nil {
 		return
 	}
-	var g errgroup.Group
-	g.SetLimit(roomsAtOnce)
-	for _, r := range reports {
-		g.Go(func() error {
-			b.note(ctx, r.Room.ID, b.ship(ctx, r))
-			return nil
-		})
+	names, of := make([]string, len(reports)), make(map[string]booking.RoomReport, len(reports))
+	for i, r := range reports {
+		names[i], of[r.Room.ID] = r.Room.ID, r
 	}
-	_ = g.Wait() // failures are noted by room
+	_ = b.ships.Run(ctx, names, func(ctx context.Context, room string) error { // failures are noted by room
+		err := b.ship(ctx, of[room], start)
+		b.note(ctx, room, err)
+		return err
+	})
+}
+
+func (b *bridge) read(ctx context.Context) ([]booking.RoomReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*b.every)
+	defer cancel()
+	b.openDue(ctx) // before the reading, so that this turn ships what it opened
+	return b.office.Reports(ctx)
 }
 
 // openDue must not keep the turn from its reports: it has a part of the time, and
@@ -154,7 +162,8 @@ func (b *bridge) openDue(ctx context.Context) {
 	}
 }
 
-func (b *bridge) ship(ctx context.Context, r booking.RoomReport) error {
+// ship ships a report whose reading began at read.
+func (b *bridge) ship(ctx context.Context, r booking.RoomReport, read time.Time) error {
 	if err := b.line.PutSettings(ctx, b.settings(r.Room)); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
@@ -167,7 +176,7 @@ func (b *bridge) ship(ctx context.Context, r booking.RoomReport) error {
 	if revoked != nil {
 		return fmt.Errorf("revocations: %w", revoked)
 	}
-	if err := b.recover(ctx, r.Room.ID); err != nil {
+	if err := b.recover(ctx, r.Room.ID, read); err != nil {
 		return fmt.Errorf("recovery: %w", err)
 	}
 	return nil

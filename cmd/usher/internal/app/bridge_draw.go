@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"usher/booking"
+	"usher/internal/rounds"
 	"usher/queue"
 )
 
@@ -37,7 +39,9 @@ type drawKeeper struct {
 	every time.Duration
 	log   *slog.Logger
 
-	failing map[string]bool // rooms whose last turn failed, "" for the reading; run's goroutine alone has it
+	keeps   rounds.Rounds[string]
+	mu      sync.Mutex
+	failing map[string]bool // rooms whose last turn failed, "" for the reading; under mu
 }
 
 // drawRooms are the rooms' rows as a drawKeeper sees them.
@@ -54,10 +58,13 @@ type drawLine interface {
 	PutEntries(ctx context.Context, room string, d queue.DrawResult) error
 }
 
-// drawTurn bounds one turn of the keeper.
+// drawTurn bounds the work on one room.
 const drawTurn = 30 * time.Second
 
 func (k *drawKeeper) run(ctx context.Context) error {
+	// Two at once: a list may be 16 bytes a place of a million.
+	k.keeps.Width, k.keeps.Grace, k.keeps.Patience = 2, k.every, drawTurn
+	defer k.keeps.Wait()
 	tick := time.NewTicker(k.every)
 	defer tick.Stop()
 	for {
@@ -71,18 +78,30 @@ func (k *drawKeeper) run(ctx context.Context) error {
 }
 
 func (k *drawKeeper) runOnce(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, drawTurn)
-	defer cancel()
-	rooms, err := k.rooms.List(ctx)
+	rooms, err := k.list(ctx)
 	k.note(ctx, "", err)
+	var names []string
+	of := map[string]booking.Room{}
 	for _, r := range rooms {
-		switch {
-		case r.State == "drawing":
-			k.note(ctx, r.ID, k.finish(ctx, r))
-		case !r.Draw.At.IsZero() && r.State != "closed":
-			k.note(ctx, r.ID, k.restore(ctx, r))
+		if r.State == "drawing" || !r.Draw.At.IsZero() && r.State != "closed" {
+			names, of[r.ID] = append(names, r.ID), r
 		}
 	}
+	_ = k.keeps.Run(ctx, names, func(ctx context.Context, room string) error { // failures are noted by room
+		work := k.restore
+		if of[room].State == "drawing" {
+			work = k.finish
+		}
+		err := work(ctx, of[room])
+		k.note(ctx, room, err)
+		return err
+	})
+}
+
+func (k *drawKeeper) list(ctx context.Context) ([]booking.Room, error) {
+	ctx, cancel := context.WithTimeout(ctx, drawTurn)
+	defer cancel()
+	return k.rooms.List(ctx)
 }
 
 func (k *drawKeeper) finish(ctx context.Context, r booking.Room) error {
@@ -121,11 +140,14 @@ func (k *drawKeeper) restore(ctx context.Context, r booking.Room) error {
 
 // note logs when trouble begins and when it ends.
 func (k *drawKeeper) note(ctx context.Context, room string, err error) {
-	switch was := k.failing[room]; {
+	k.mu.Lock()
+	was := k.failing[room]
+	k.failing[room] = err != nil
+	k.mu.Unlock()
+	switch {
 	case err != nil && !was && !errors.Is(ctx.Err(), context.Canceled):
 		k.log.Warn("a draw cannot be kept for the moment", "room", room, "err", err)
 	case err == nil && was:
 		k.log.Info("the draw is kept again", "room", room)
 	}
-	k.failing[room] = err != nil
 }

@@ -14,7 +14,8 @@ type lineMemory struct {
 	incarnation int64
 	after       string    // how far the served places have been told
 	told        bool      // all of them
-	at          time.Time // Redis' clock at the end of the last turn: this turn's report was read after it
+	at          time.Time // Redis' clock when it was asked last
+	heard       time.Time // … and our own then: a report that was read after it was read after at
 }
 
 const (
@@ -25,8 +26,8 @@ const (
 // recover looks what the line's memory is worth, once a turn behind the report. A
 // memory that is the room's first has nothing to recover. Any other is told which
 // places were used, and goes on once its hold is over and a report that was read
-// after it has been shipped.
-func (b *bridge) recover(ctx context.Context, room string) error {
+// after it has been shipped. This turn's report was read at read or later.
+func (b *bridge) recover(ctx context.Context, room string, read time.Time) error {
 	now, err := b.line.Recovery(ctx, room)
 	if err != nil {
 		return err
@@ -39,8 +40,11 @@ func (b *bridge) recover(ctx context.Context, room string) error {
 		b.memory[room] = m
 		b.mu.Unlock()
 	}()
-	shipped := m.at // this turn's report was read after it
-	m.at = now.At
+	shipped := m.at
+	if m.heard.After(read) { // a turn that took long: its answer came while this report was read
+		shipped = time.Time{}
+	}
+	m.at, m.heard = now.At, time.Now()
 	if m.incarnation != now.Incarnation {
 		first, err := b.office.FirstMemory(ctx, room, now.Incarnation)
 		if err != nil {
@@ -52,7 +56,7 @@ func (b *bridge) recover(ctx context.Context, room string) error {
 			}
 			now.On = false
 		}
-		m = lineMemory{incarnation: now.Incarnation, at: now.At}
+		m = lineMemory{incarnation: now.Incarnation, at: now.At, heard: m.heard}
 		if now.On {
 			b.log.Warn("redis has forgotten a line; booking tells it who was served, and nobody is called meanwhile", "room", room)
 		}

@@ -60,9 +60,15 @@ func TestTheBridgeEndsAFirstMemorysHoldAtOnceAndAnyOthersLate(t *testing.T) {
 	turns := func(office manyVisits, at ...queue.Recovery) string {
 		line := &lossyLine{}
 		b := &bridge{office: office, line: line, memory: map[string]lineMemory{}, log: quietLog}
+		begin, last := time.Now(), time.Time{}
 		for _, m := range at {
 			line.memory = m
-			if err := b.recover(t.Context(), "hall"); err != nil {
+			read := time.Now()
+			if m.At.Before(last) { // its reading began before the last answer came
+				read = begin
+			}
+			last = m.At
+			if err := b.recover(t.Context(), "hall", read); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -82,6 +88,9 @@ func TestTheBridgeEndsAFirstMemorysHoldAtOnceAndAnyOthersLate(t *testing.T) {
 		"more places than a turn tells": {
 			turns(manyVisits{pages: servedPages + 1}, on(7, 1), on(7, 2)),
 			strings.Repeat("served 1, ", servedPages+1) + "resume 7 1",
+		},
+		"a turn whose report was read while the last one still ran": {
+			turns(manyVisits{pages: 1}, on(7, 5), on(7, 4), on(7, 6)), "served 1, resume 7 4",
 		},
 		"nothing lost": {turns(manyVisits{pages: 1}, queue.Recovery{Incarnation: 7}, queue.Recovery{Incarnation: 7}), ""},
 	} {
