@@ -162,7 +162,10 @@ func knownRoom(ctx context.Context, tx pgx.Tx, room string) error {
 }
 
 // Lift takes an order back; sessions it ended stay ended, and whoever has a place or
-// a good pass may come in again. ErrUnknownRevocation when it is not in force in that
+// a good pass may come in again. The line has given the slot of such a pass to the next
+// fan meanwhile: lifted within the life of its passes, an order costs so many visits
+// above the cap, which the line counts, and admits nobody until they are over.
+// ErrUnknownRevocation when it is not in force in that
 // room, ErrUnknownRoom.
 func (o *Office) Lift(ctx context.Context, actor, room, id string) error {
 	key, err := uuid.Parse(id)

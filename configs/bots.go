@@ -11,13 +11,14 @@ type Rate struct {
 	Burst     int `koanf:"burst" live:"yes"` // at once
 }
 
-// Limits refuse new places (429). A fan who has a place is never refused.
+// Limits refuse new places, and who asks too often (429). No place is lost by them.
 type Limits struct {
 	PerFan     Rate `koanf:"perFan"`     // leaving and joining again
 	PerAddress Rate `koanf:"perAddress"` // an IPv4 address, an IPv6 /64
 	PerBlock   Rate `koanf:"perBlock"`   // an IPv4 /24, an IPv6 /48
 	PerRoom    Rate `koanf:"perRoom"`    // all together
 	Waiting    Rate `koanf:"waiting"`    // of an address, places that were waited for instead of paid
+	Asks       Rate `koanf:"asks"`       // of a place at one edge, calls that reach Redis: claims, looks near the head, joins again
 	Failures   Rate `koanf:"failures"`   // of an address, broken place tokens
 	Guesses    Rate `koanf:"guesses"`    // of an address, codes that move a place, and parts of a draw's list; a block has ten times that
 }
@@ -52,7 +53,7 @@ type Wait struct {
 func defaultLimits() Limits {
 	return Limits{
 		PerFan: Rate{6, 10}, PerAddress: Rate{1200, 3000}, PerBlock: Rate{6000, 15_000}, PerRoom: Rate{1_800_000, 60_000},
-		Waiting: Rate{60, 120}, Failures: Rate{120, 240}, Guesses: Rate{30, 30},
+		Waiting: Rate{60, 120}, Asks: Rate{240, 240}, Failures: Rate{120, 240}, Guesses: Rate{30, 30},
 	}
 }
 
@@ -72,7 +73,7 @@ func (c *Config) checkBots(bad report) {
 		is  Rate
 	}{
 		{"edge.limits.perFan", l.PerFan}, {"edge.limits.perAddress", l.PerAddress}, {"edge.limits.perBlock", l.PerBlock},
-		{"edge.limits.perRoom", l.PerRoom}, {"edge.limits.waiting", l.Waiting}, {"edge.limits.failures", l.Failures},
+		{"edge.limits.perRoom", l.PerRoom}, {"edge.limits.waiting", l.Waiting}, {"edge.limits.asks", l.Asks}, {"edge.limits.failures", l.Failures},
 		{"edge.limits.guesses", l.Guesses}, {"edge.proof.free.perAddress", p.Free.PerAddress},
 		{"edge.proof.free.perBlock", p.Free.PerBlock}, {"edge.proof.free.perRoom", p.Free.PerRoom},
 	} {

@@ -243,6 +243,16 @@ func (l *Line) IsKnown(room string, t Token) bool {
 	return err == nil && p.known
 }
 
+// PlaceID names the place that fan has in the room, or would have there: 32 hex digits,
+// "" when fan shows nothing good. It asks no store.
+func (l *Line) PlaceID(room string, fan Fan) string {
+	p, err := l.identify(room, fan)
+	if err != nil {
+		return ""
+	}
+	return p.id()
+}
+
 // Holds reports whether t is a good token of the room, of whatever run. It asks
 // no store.
 func (l *Line) Holds(room string, t Token) bool {

@@ -47,6 +47,11 @@ func (s *Server) join(c *fiber.Ctx, room string, body joinBody) (doc placeDoc, c
 	if err != nil {
 		return placeDoc{}, false, err
 	}
+	if !fresh {
+		if err := s.ask(room, fan); err != nil {
+			return placeDoc{}, false, err
+		}
+	}
 	a := s.charge(c, room, fan, fresh, body)
 	fan.Toll, fan.Invite = a.toll, body.Invite
 	ctx, cancel := callContext()
@@ -123,6 +128,9 @@ func (s *Server) look(v *queue.View, c *fiber.Ctx, room, told string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.ask(room, queue.Fan{Place: token}); err != nil {
+		return err
+	}
 	ctx, cancel := callContext()
 	defer cancel()
 	if *v, err = s.line.StatusSince(ctx, room, token, shown); err != nil {
@@ -170,6 +178,9 @@ func (s *Server) bond(c *fiber.Ctx, room string, token queue.Token) (string, err
 }
 
 func (s *Server) claimFor(room string, token queue.Token, binding string, to back) (passDoc, error) {
+	if err := s.ask(room, queue.Fan{Place: token}); err != nil {
+		return passDoc{}, err
+	}
 	ctx, cancel := callContext()
 	defer cancel()
 	a, err := s.line.Claim(ctx, room, token)
@@ -195,6 +206,9 @@ func (s *Server) claimFor(room string, token queue.Token, binding string, to bac
 func (s *Server) leave(c *fiber.Ctx, room string) error {
 	token, err := s.presented(c, room)
 	if err != nil {
+		return err
+	}
+	if err := s.ask(room, queue.Fan{Place: token}); err != nil {
 		return err
 	}
 	ctx, cancel := callContext()

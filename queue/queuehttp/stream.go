@@ -120,6 +120,9 @@ func (s *Server) getStream(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if err := s.ask(name, queue.Fan{Place: token}); err != nil {
+		return err
+	}
 	ctx, cancel := callContext()
 	defer cancel()
 	v, err := s.line.StatusSince(ctx, name, token, queue.ParseShown(c.Query("shown")))

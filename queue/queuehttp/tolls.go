@@ -27,6 +27,7 @@ type Tolls struct {
 	Rates    limits.Rates
 	Calm     limits.Calm
 	Failures limits.Rate // broken place tokens of one address; above it they are told 429
+	Asks     limits.Rate // of one place, what memory cannot answer; above it, 429
 	Proof    string      // ProofOff ("" too), ProofAuto or ProofAlways
 	Price    proof.Price
 }
@@ -37,6 +38,7 @@ type gate struct {
 	proofs   *proof.Issuer
 	metrics  *proof.Metrics
 	failures *limits.Local
+	asks     *limits.Local
 
 	mu        sync.Mutex
 	pressures map[string]pressure // of known rooms
@@ -44,7 +46,7 @@ type gate struct {
 }
 
 func newGate(o Options) *gate {
-	g := &gate{tolls: o.Tolls, proofs: o.Proofs, metrics: o.ProofMetrics, failures: limits.NewLocal(), pressures: map[string]pressure{}}
+	g := &gate{tolls: o.Tolls, proofs: o.Proofs, metrics: o.ProofMetrics, failures: limits.NewLocal(), asks: limits.NewLocal(), pressures: map[string]pressure{}}
 	if g.tolls == nil {
 		g.tolls = func() Tolls { return Tolls{} }
 	}
@@ -231,6 +233,20 @@ func (g *gate) pressureOf(room string) float64 {
 
 // address is the caller's, by X-Forwarded-For only where a trusted proxy wrote it.
 func (s *Server) address(c *fiber.Ctx) string { return basehttp.ClientIP(c, s.opts.TrustedProxies) }
+
+// ask charges a call of the store to the fan's place; the problem too-many-requests, and
+// no call, when it asks too often. One place near the head could keep Redis busy
+// otherwise. Each edge counts for itself.
+func (s *Server) ask(room string, fan queue.Fan) error {
+	t := s.gate.tolls()
+	if t.Asks.PerMinute <= 0 {
+		return nil
+	}
+	if wait := s.gate.asks.Allow(room+" "+s.line.PlaceID(room, fan), t.Asks, time.Now()); wait > 0 {
+		return errTooMany.Detailf("This place asks too often. It is kept.").After(wait)
+	}
+	return nil
+}
 
 // brokenToken answers a Bearer that is none. A flood of them from one address is
 // told to slow down; it costs no call of the store, and good tokens of the same

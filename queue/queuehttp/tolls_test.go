@@ -374,6 +374,57 @@ func TestAFloodOfBrokenTokensIsToldToSlowDown(t *testing.T) {
 	}
 }
 
+// A place near the head could keep Redis busy by itself: what it asks there has a limit,
+// over all ways together. Polls from memory have none, and nobody else pays for it.
+func TestAPlaceThatAsksTooOftenIsToldToWait(t *testing.T) {
+	t.Parallel()
+	e, _ := newEdge(t, 0, 10).tolled(t, Tolls{Asks: slow(6)})
+	greedy, other := e.api(t).join(), e.api(t).join()
+	path := "/v1/rooms/cinema/"
+	statuses := []int{}
+	ask := func(method, path string) {
+		t.Helper()
+		a := e.api(t).send(method, path, "", bearer(greedy)...)
+		statuses = append(statuses, a.status)
+		if a.status == 429 && (a.slug() != "too-many-requests" || a.header.Get("Retry-After") == "") {
+			t.Errorf("%s %s: %s %v", method, path, a.body, a.header)
+		}
+	}
+	for range 2 {
+		ask("POST", path+"pass")
+		ask("POST", path+"places")
+		ask("GET", path+"place/stream")
+	}
+	for _, status := range statuses {
+		if status == 429 {
+			t.Errorf("refused early: %v", statuses)
+		}
+	}
+	for range 2 {
+		ask("POST", path+"pass")
+		ask("POST", path+"places")
+		ask("GET", path+"place/stream")
+		ask("DELETE", path+"place")
+	}
+	for _, status := range statuses[6:] {
+		if status != 429 {
+			t.Errorf("served: %v", statuses)
+		}
+	}
+	if a := e.api(t).send("POST", path+"pass", "", bearer(other)...); a.status == 429 {
+		t.Errorf("another place: %d %s", a.status, a.body)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		a := e.api(t).send("GET", path+"place", "", bearer(greedy)...)
+		if a.status == 200 && a.num("position") == 1 {
+			break // the next board knows them
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("its place: %d %s", a.status, a.body)
+		}
+	}
+}
+
 func TestAPageWithoutScriptWaitsAndPresses(t *testing.T) {
 	t.Parallel()
 	e, _ := newEdge(t, 0, 10).tolled(t, Tolls{Proof: ProofAlways, Price: cheap})

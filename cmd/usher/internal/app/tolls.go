@@ -18,7 +18,7 @@ func (a *App) tolls() queuehttp.Tolls {
 		Calm: limits.Calm{
 			PerAddress: rate(p.Free.PerAddress), PerBlock: rate(p.Free.PerBlock), PerRoom: rate(p.Free.PerRoom),
 		},
-		Failures: rate(l.Failures), Proof: p.Mode,
+		Asks: rate(l.Asks), Failures: rate(l.Failures), Proof: p.Mode,
 		Price: proof.Price{Base: p.Cost.Least, Most: p.Cost.Most, Wait: p.Wait.Least, Long: p.Wait.Most},
 	}
 }
