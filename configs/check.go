@@ -49,6 +49,7 @@ func (c *Config) check(role string, bad report) {
 	c.checkBots(bad)
 	c.checkIntegrators(bad)
 	c.checkStreams(bad)
+	c.checkEvents(bad)
 	for _, p := range c.HTTP.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
 			if _, err := netip.ParseAddr(p); err != nil {

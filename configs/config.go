@@ -55,6 +55,7 @@ type Booking struct {
 	SweepEvery     time.Duration       `koanf:"sweepEvery"`
 	BridgeEvery    time.Duration       `koanf:"bridgeEvery"`
 	AllowedOrigins map[string][]string `koanf:"allowedOrigins" live:"yes"` // room → origins; "*" is every room
+	Events         Events              `koanf:"events"`
 }
 
 // Sandbox configures the payment provider that stands in for a real one.
@@ -139,7 +140,7 @@ func Default() Config {
 		Booking: Booking{
 			Addr: ":8081", SecureCookies: true, SessionLife: 15 * time.Minute,
 			Lanes: 2, LaneQueue: 1024, BatchMax: 128, HoldDeadline: 2 * time.Second,
-			SweepEvery: 15 * time.Second, BridgeEvery: time.Second,
+			SweepEvery: 15 * time.Second, BridgeEvery: time.Second, Events: defaultEvents(),
 		},
 		Redis:    Redis{PoolSize: 32},
 		Postgres: Postgres{MaxConns: 16, StatementTimeout: 10 * time.Second},

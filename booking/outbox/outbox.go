@@ -2,10 +2,28 @@
 // in the transaction that decided it, so there is no booking without its event
 // and no event without its booking.
 //
-// Events of one booking are numbered from 1 under the booking's row lock. A
-// consumer orders and drops duplicates by (bookingId, seq); nothing may be read
-// off the order of rows of different bookings, for transactions commit out of
-// order.
+// Events of one booking are numbered from 1 under the booking's row lock; nothing may be
+// read off the order of rows of different bookings, for transactions commit out of order.
+//
+// # Sending
+//
+// A relay leases the oldest unsent event of each booking, sends what it leased, marks
+// what arrived, and begins again; so a booking's second event leaves after its first is
+// marked, and any number of relays share the work. One that dies leaves its events to
+// the others when its lease is over (a minute). An event that cannot be sent is tried
+// again every two seconds and keeps the later ones of its booking, nobody else's.
+// NOTIFY, after the commit, wakes all relays; without it they look each second.
+//
+// Nothing is deleted: the rows are the books that usher audit reads.
+//
+// # Consuming
+//
+// An event arrives at least once. Twice, when an answer of the broker was lost or a
+// relay died between sending and marking, and then possibly late: after a newer one of
+// the same booking. So a consumer keeps the highest seq it has worked for each booking
+// and drops what is not above it. In this way it sees each event once, in order: a gap
+// cannot be (seq 3 is sent when 2 has arrived). Unknown fields and types are to be
+// ignored: more will come.
 package outbox
 
 import (

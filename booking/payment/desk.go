@@ -44,7 +44,10 @@ type Options struct {
 	// back or extended (lease: how long from now), so that maps of this process
 	// show it at once: booking.Office.SeatsChanged.
 	SeatsChanged func(showtimeID string, seats []string, status string, lease time.Duration)
-	Registerer   prometheus.Registerer
+	// EventsWritten, when set, is told after commits that may have written events:
+	// outbox.Relay.Ring. The relay finds by itself what it was not told of.
+	EventsWritten func()
+	Registerer    prometheus.Registerer
 }
 
 func (o *Options) complete() error {
@@ -70,6 +73,9 @@ func (o *Options) complete() error {
 	}
 	if o.SeatsChanged == nil {
 		o.SeatsChanged = func(string, []string, string, time.Duration) {}
+	}
+	if o.EventsWritten == nil {
+		o.EventsWritten = func() {}
 	}
 	var errs []error
 	if o.Provider == nil {

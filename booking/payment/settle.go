@@ -29,8 +29,9 @@ type settlement struct {
 	sold, free []string
 }
 
-// announce tells this process's maps after the commit.
+// announce tells this process's maps and the events' relay after the commit.
 func (d *Desk) announce(s settlement) {
+	d.opts.EventsWritten()
 	if len(s.sold) > 0 {
 		d.opts.SeatsChanged(s.showtimeID, s.sold, booking.SeatBooked, 0)
 	}

@@ -48,6 +48,14 @@ func TestDevWalk(t *testing.T) {
 	if out := mustUsher(t, nil, "audit", "--postgres-url", at.PostgresURL); !strings.Contains(out, "holds") {
 		t.Errorf("audit: %s", out)
 	}
+	eventually(t, 10*time.Second, "the booking's event in the file", func() bool {
+		files, _ := filepath.Glob(tmp + "/*/booking-events.jsonl")
+		if len(files) != 1 {
+			return false
+		}
+		text, _ := os.ReadFile(files[0])
+		return strings.Contains(string(text), `"BookingConfirmed"`) && strings.Contains(string(text), checkout.text("bookingId"))
+	})
 	metrics := call(t, 200, "GET", at.Admin+"/metrics", "", "").body
 	for _, want := range []string{
 		`usher_http_requests_total{listener="booking",method="POST",route="/v1/sessions",status="2xx"} 1`,

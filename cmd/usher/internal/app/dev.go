@@ -105,7 +105,7 @@ func devBase(f *devFolder) map[string]any {
 		"edge.placeSecrets": []any{f.secrets.Place}, "booking.sessionSecret": f.secrets.Session,
 		"payment.secrets": []any{f.secrets.Payment}, "payment.apiKey": f.secrets.APIKey,
 		"pass.keysFile": f.keysFile(), "sandbox.stateFile": f.file("payments.jsonl"),
-		"operators": operators,
+		"operators": operators, "booking.events.file": f.file("booking-events.jsonl"),
 		// Everybody comes from one address here: the demo, its tests and a first load test.
 		"edge.limits.perAddress.perMinute": 600_000, "edge.limits.perAddress.burst": 100_000,
 		"edge.limits.perBlock.perMinute": 600_000, "edge.limits.perBlock.burst": 100_000,

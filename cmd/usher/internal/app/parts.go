@@ -10,6 +10,8 @@ import (
 	"usher/admission/pass"
 	"usher/booking"
 	"usher/booking/bookinghttp"
+	"usher/booking/outbox"
+	"usher/booking/outbox/kafkasink"
 	"usher/booking/payment"
 	"usher/booking/payment/sandbox"
 	"usher/booking/payment/sandboxhttp"
@@ -101,7 +103,11 @@ func (a *App) buildBooking() error {
 		return err
 	}
 	publicURL := a.urlOf("booking", c.Booking.PublicURL)
-	if err := a.buildDesk(publicURL); err != nil {
+	written, err := a.buildEvents()
+	if err != nil {
+		return err
+	}
+	if err := a.buildDesk(publicURL, written); err != nil {
 		return err
 	}
 	s, err := bookinghttp.New(bookinghttp.Options{
@@ -118,7 +124,7 @@ func (a *App) buildBooking() error {
 	return nil
 }
 
-func (a *App) buildDesk(publicURL string) error {
+func (a *App) buildDesk(publicURL string, written func()) error {
 	c := a.config()
 	callback := c.Payment.CallbackURL
 	if callback == "" {
@@ -136,9 +142,36 @@ func (a *App) buildDesk(publicURL string) error {
 		ReturnURL:   func(bookingID string) string { return publicURL + "/bookings/" + bookingID },
 		PaymentLife: c.Payment.Life, HoldExtension: c.Payment.HoldExtension,
 		ReconcileAfter: c.Payment.ReconcileAfter, ReconcileEvery: c.Payment.ReconcileEvery,
-		SeatsChanged: a.office.SeatsChanged, Registerer: a.registry,
+		SeatsChanged: a.office.SeatsChanged, EventsWritten: written, Registerer: a.registry,
 	})
 	return err
+}
+
+// buildEvents has the events of bookings sent where the configuration says, and returns
+// how to tell that one was written.
+func (a *App) buildEvents() (written func(), err error) {
+	c := a.config().Booking.Events
+	var sink outbox.Sink
+	switch {
+	case len(c.Brokers) > 0:
+		sink, err = kafkasink.New(kafkasink.Options{
+			Brokers: c.Brokers, Topic: c.Topic, TLS: c.TLS, Username: c.Username, Password: c.Password.Reveal(), Mechanism: c.Mechanism,
+		})
+	case c.File != "":
+		sink, err = outbox.OpenFile(c.File)
+	default:
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.teardown.push("events", func(context.Context) error { sink.Close(); return nil })
+	relay, err := outbox.NewRelay(a.pool, outbox.RelayOptions{Log: a.log, Sink: sink, Registerer: a.registry})
+	if err != nil {
+		return nil, err
+	}
+	a.spawn("events", relay.Run)
+	return relay.Ring, nil
 }
 
 func (a *App) buildSandbox() error {
