@@ -7,7 +7,7 @@ DATA          ?=
 TEST_TIMEOUT  ?= 20m
 MILLION       ?= 1000000
 
-.PHONY: help run deps deps-run deps-test deps-lint build test lint bench million audit clean
+.PHONY: help run deps deps-run deps-test deps-lint build test lint bench million kafka-test audit clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -47,6 +47,14 @@ bench: deps-run ## polls, joins, streams and lanes beside what they are compared
 
 million: deps-run ## a line of MILLION fans on this machine: bytes a fan, slow scripts, the cost of a poll
 	USHER_MILLION=$(MILLION) go test -run '^TestMillion$$' -count=1 -v -timeout 30m ./queue
+
+KAFKA         := booking/outbox/kafkasink/testdata/kafka
+
+# Maven brings the broker once; it needs a Java of 17 or later.
+kafka-test: deps-run ## events through a real Kafka broker, killed and started again on the way
+	@for c in java mvn; do command -v $$c >/dev/null || { echo "kafka-test needs $$c; on Debian: apt-get install -y default-jre-headless maven" >&2; exit 1; }; done
+	@cmp -s $(KAFKA)/pom.xml $(BIN)/kafka/pom.xml || { echo "fetching Kafka" && mvn -q -B -f $(KAFKA)/pom.xml dependency:copy-dependencies -DoutputDirectory=$(BIN)/kafka/libs && cp $(KAFKA)/pom.xml $(BIN)/kafka/pom.xml; }
+	USHER_KAFKA=$(BIN)/kafka/libs go test -race -run '^TestEventsReachARealKafka$$' -count=1 -v -timeout 10m ./booking/outbox/kafkasink
 
 audit: ## check every invariant against USHER_POSTGRES_URL, or the data kept in DATA
 	go run ./cmd/usher audit $(if $(DATA),--data $(DATA))

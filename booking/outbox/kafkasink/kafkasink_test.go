@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(devstacktest.Main(m)) }
 
 const topic = "booking-events"
 
-// brokers are three that speak Kafka's protocol; they are no Kafka (see make kafka-test).
+// brokers are three that speak Kafka's protocol; make kafka-test has a real one.
 func brokers(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.SeedTopics(4, topic)}, opts...)...)
