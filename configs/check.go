@@ -12,11 +12,12 @@ import (
 )
 
 // Roles of operators: a viewer looks, an operator also opens, tunes and closes
-// rooms, the box office also refunds.
+// rooms, the box office also refunds, a gate scans tickets and nothing else.
 const (
 	RoleViewer    = "viewer"
 	RoleOperator  = "operator"
 	RoleBoxOffice = "boxoffice"
+	RoleGate      = "gate"
 )
 
 // minSecret is the shortest secret taken: 32 random bytes, however written.
@@ -164,6 +165,11 @@ func (c *Config) checkSecrets(bad report) {
 			bad("payment.secrets", "entry %d is shorter than %d characters", i+1, minSecret)
 		}
 	}
+	for i, s := range c.Booking.TicketSecrets {
+		if len(s) < minSecret {
+			bad("booking.ticketSecrets", "entry %d is shorter than %d characters", i+1, minSecret)
+		}
+	}
 	if s := c.Booking.SessionSecret; s != "" && len(s) < minSecret {
 		bad("booking.sessionSecret", "is shorter than %d characters", minSecret)
 	}
@@ -182,8 +188,8 @@ func (c *Config) checkOperators(bad report) {
 			bad("operators", "entry %d: the name %q is empty or stands twice", i+1, o.Name)
 		}
 		names[o.Name] = true
-		if !slices.Contains([]string{RoleViewer, RoleOperator, RoleBoxOffice}, o.Role) {
-			bad("operators", "entry %d (%s): role must be viewer, operator or boxoffice, not %q", i+1, o.Name, o.Role)
+		if !slices.Contains([]string{RoleViewer, RoleOperator, RoleBoxOffice, RoleGate}, o.Role) {
+			bad("operators", "entry %d (%s): role must be viewer, operator, boxoffice or gate, not %q", i+1, o.Name, o.Role)
 		}
 		digits, ok := strings.CutPrefix(o.TokenHash, "sha256:")
 		if raw, err := hex.DecodeString(digits); !ok || err != nil || len(raw) != 32 {
@@ -210,6 +216,7 @@ func (c *Config) checkNeeds(role string, bad report) {
 	if booking {
 		need(c.Postgres.URL != "", "postgres.url", "the seats are there")
 		need(c.Booking.SessionSecret != "", "booking.sessionSecret", "it signs the sessions")
+		need(len(c.Booking.TicketSecrets) > 0, "booking.ticketSecrets", "they sign the codes on tickets")
 		need(c.Edge.PublicURL != "", "edge.publicURL", "pages lead back to the waiting room")
 		need(c.Pass.KeysFile != "" || c.Pass.JWKSURL != "", "pass.jwksURL", "passes are verified with its keys (or pass.keysFile)")
 		need(c.Payment.URL != "", "payment.url", "payments are made there")

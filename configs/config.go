@@ -47,6 +47,7 @@ type Booking struct {
 	PublicURL      string              `koanf:"publicURL"`
 	SecureCookies  bool                `koanf:"secureCookies"`
 	SessionSecret  Secret              `koanf:"sessionSecret" file:"yes"`
+	TicketSecrets  []Secret            `koanf:"ticketSecrets" file:"yes"` // the first signs the codes on tickets, all verify
 	SessionLife    time.Duration       `koanf:"sessionLife"`
 	Lanes          int                 `koanf:"lanes"`
 	LaneQueue      int                 `koanf:"laneQueue"`

@@ -66,7 +66,7 @@ type ticketDoc struct {
 	PriceClass string `json:"priceClass"`
 	Amount     int64  `json:"amount"`
 	State      string `json:"state"`
-	Code       string `json:"code,omitempty"`  // of a valid ticket
+	Code       string `json:"code,omitempty"`  // of a valid ticket: what its QR code says
 	QRURL      string `json:"qrUrl,omitempty"` // of a valid ticket
 }
 
@@ -86,7 +86,7 @@ func paymentStatus(state string) string {
 	return "checking"
 }
 
-func bookingDocOf(b payment.Booking) bookingDoc {
+func (s *Server) bookingDoc(b payment.Booking) bookingDoc {
 	d := bookingDoc{
 		BookingID: b.ID, ShowtimeID: b.ShowtimeID, HoldID: b.HoldID, State: b.State, Reason: b.Reason, Seats: b.Seats,
 		Amount: b.Amount, RefundedAmount: b.RefundedAmount, Currency: b.Currency,
@@ -119,7 +119,7 @@ func bookingDocOf(b payment.Booking) bookingDoc {
 			Accessible: t.Accessible, PriceClass: t.PriceClass, Amount: t.Amount, State: t.State,
 		}
 		if t.State == payment.TicketValid {
-			doc.Code = t.Code
+			doc.Code = s.ticketCode(b.ShowtimeID, t)
 			doc.QRURL = fmt.Sprintf("/v1/bookings/%s/tickets/%s/qr.svg", b.ID, t.ID)
 		}
 		d.Tickets = append(d.Tickets, doc)

@@ -119,7 +119,7 @@ func (s *Server) getBooking(c *fiber.Ctx) error {
 		return s.fail(err)
 	}
 	c.Set(fiber.HeaderCacheControl, "private, no-store")
-	return c.JSON(bookingDocOf(b))
+	return c.JSON(s.bookingDoc(b))
 }
 
 type refundBody struct {
@@ -131,20 +131,9 @@ type refundBody struct {
 const longestReason = 200
 
 func (s *Server) refundBooking(c *fiber.Ctx) error {
-	if s.opts.OperatorAuth == nil {
-		return basehttp.ErrUnauthorized
-	}
-	token := basehttp.BearerToken(c)
-	if token == "" {
-		return basehttp.ErrUnauthorized
-	}
-	actor, ok := s.opts.OperatorAuth(token, refundRole)
-	if !ok {
-		if _, known := s.opts.OperatorAuth(token, anyRole); known {
-			return basehttp.ErrForbidden.Detailf("The role %s is needed.", refundRole)
-		}
-		c.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="usher"`)
-		return basehttp.ErrUnauthorized.Detailf("Send an operator's token as Bearer.")
+	actor, err := s.operator(c, refundRole)
+	if err != nil {
+		return err
 	}
 	var body refundBody
 	if err := basehttp.DecodeJSON(c, &body, true); err != nil {
@@ -164,7 +153,25 @@ func (s *Server) refundBooking(c *fiber.Ctx) error {
 	if err != nil {
 		return s.fail(err)
 	}
-	return c.JSON(bookingDocOf(b).withoutCodes())
+	return c.JSON(s.bookingDoc(b).withoutCodes())
+}
+
+// operator is who bears the request's token, and has one of the roles.
+func (s *Server) operator(c *fiber.Ctx, roles ...string) (actor string, err error) {
+	token := basehttp.BearerToken(c)
+	if s.opts.OperatorAuth == nil || token == "" {
+		return "", basehttp.ErrUnauthorized
+	}
+	for _, role := range roles {
+		if actor, ok := s.opts.OperatorAuth(token, role); ok {
+			return actor, nil
+		}
+	}
+	if _, known := s.opts.OperatorAuth(token, anyRole); known {
+		return "", basehttp.ErrForbidden.Detailf("The role %s is needed.", strings.Join(roles, " or "))
+	}
+	c.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="usher"`)
+	return "", basehttp.ErrUnauthorized.Detailf("Send an operator's token as Bearer.")
 }
 
 func (s *Server) ticketQR(c *fiber.Ctx) error {
@@ -174,11 +181,11 @@ func (s *Server) ticketQR(c *fiber.Ctx) error {
 	}
 	ctx, cancel := s.within()
 	defer cancel()
-	code, err := s.desk.TicketCode(ctx, sess, strings.Clone(c.Params("id")), strings.Clone(c.Params("ticket")))
+	t, showtime, err := s.desk.ValidTicket(ctx, sess, strings.Clone(c.Params("id")), strings.Clone(c.Params("ticket")))
 	if err != nil {
 		return s.fail(err)
 	}
-	svg, err := qrSVG(code)
+	svg, err := qrSVG(s.ticketCode(showtime, t))
 	if err != nil {
 		return err
 	}

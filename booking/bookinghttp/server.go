@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"usher/booking"
+	"usher/booking/gate"
 	"usher/booking/payment"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	// OperatorAuth tells who bears token and whether they have role; every operator
 	// has the role "viewer", which tells them from strangers.
 	OperatorAuth func(token, role string) (actor string, ok bool)
+	// Gate signs the codes of tickets and scans them; nil: their codes are plain, and
+	// nothing scans them here.
+	Gate *gate.Gate
 	// SecureCookies marks the session cookie Secure; set it wherever PublicURL is https.
 	SecureCookies bool
 	// Timeout bounds one request's work; default 5 s.
@@ -67,6 +71,7 @@ func (s *Server) Register(r fiber.Router) {
 	s.registerShowtimes(r)
 	s.registerHolds(r)
 	s.registerPayments(r)
+	s.registerGate(r)
 	s.registerPages(r)
 }
 

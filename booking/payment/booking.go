@@ -124,8 +124,8 @@ const (
 		  LEFT JOIN price_class pc ON pc.event_id = st.event_id AND pc.code = k.price_class
 		 WHERE k.showtime_id = $1 AND k.booking_id = $2
 		 ORDER BY ls.section, ls.row_index, ls.position, k.seat_code`
-	sqlReadTicketCode = `
-		SELECT k.code, k.state = 'VALID'
+	sqlReadTicket = `
+		SELECT k.showtime_id, k.seat_code, k.code, k.state = 'VALID'
 		  FROM booking b JOIN ticket k ON k.showtime_id = b.showtime_id AND k.booking_id = b.booking_id
 		 WHERE b.booking_id = $1 AND b.customer_id = $2 AND k.ticket_id = $3`
 )
@@ -170,22 +170,22 @@ func (d *Desk) readBooking(ctx context.Context, id uuid.UUID, customer string) (
 	return b, err
 }
 
-// TicketCode is what the QR code of one of the caller's valid tickets says;
-// ErrUnknownTicket when it is not theirs or has been refunded.
-func (d *Desk) TicketCode(ctx context.Context, s booking.Session, bookingID, ticketID string) (string, error) {
+// ValidTicket is one of the caller's tickets, with its id, seat and code alone, and the
+// performance; ErrUnknownTicket when it is not theirs or has been refunded.
+func (d *Desk) ValidTicket(ctx context.Context, s booking.Session, bookingID, ticketID string) (t Ticket, showtimeID string, err error) {
 	bid, err1 := uuid.Parse(bookingID)
 	tid, err2 := uuid.Parse(ticketID)
 	if err1 != nil || err2 != nil || s.Customer == "" {
-		return "", ErrUnknownTicket
+		return Ticket{}, "", ErrUnknownTicket
 	}
-	var code string
+	t.ID = tid.String()
 	var valid bool
-	err := d.pool.QueryRow(ctx, sqlReadTicketCode, bid, s.Customer, tid).Scan(&code, &valid)
+	err = d.pool.QueryRow(ctx, sqlReadTicket, bid, s.Customer, tid).Scan(&showtimeID, &t.SeatCode, &t.Code, &valid)
 	if errors.Is(err, pgx.ErrNoRows) || (err == nil && !valid) {
-		return "", ErrUnknownTicket
+		return Ticket{}, "", ErrUnknownTicket
 	}
 	if err != nil {
-		return "", fmt.Errorf("payment: ticket: %w", err)
+		return Ticket{}, "", fmt.Errorf("payment: ticket: %w", err)
 	}
-	return code, nil
+	return t, showtimeID, nil
 }

@@ -71,7 +71,7 @@ func TestB13_OneTicketOfABooking(t *testing.T) {
 	if got := s.text(`SELECT string_agg(status, ' ' ORDER BY seat_code) FROM show_seat WHERE seat_code IN ('A1', 'A2', 'A3')`); got != "BOOKED AVAILABLE BOOKED" {
 		t.Errorf("seats %s", got)
 	}
-	if _, err := s.desk.TicketCode(context.Background(), s.fan("ana"), b.ID, b.Tickets[1].ID); !errors.Is(err, payment.ErrUnknownTicket) {
+	if _, _, err := s.desk.ValidTicket(context.Background(), s.fan("ana"), b.ID, b.Tickets[1].ID); !errors.Is(err, payment.ErrUnknownTicket) {
 		t.Errorf("the refunded ticket's code: %v", err)
 	}
 	s.sold("ben", "A2")

@@ -19,6 +19,6 @@ var statements = map[string]string{
 	"refund done": sqlRefundDone, "close refunded": sqlCloseRefunded,
 	"find booking": sqlFindBooking, "lock paid": sqlLockPaidOf, "lock tickets": sqlLockTickets, "free booked": sqlFreeBooked,
 	"tickets refunded": sqlTicketsRefunded, "booking given back": sqlBookingGivenBack, "payment due": sqlPaymentDue, "audit": sqlAudit,
-	"read booking": sqlReadBooking, "read tickets": sqlReadTickets, "ticket code": sqlReadTicketCode,
+	"read booking": sqlReadBooking, "read tickets": sqlReadTickets, "ticket": sqlReadTicket,
 	"read places": sqlReadPlaces,
 }

@@ -48,7 +48,7 @@ func startCluster(t *testing.T) *cluster {
 	if err := os.WriteFile(c.config, fmt.Appendf(nil, `
 log: {level: info}
 edge: {publicURL: "http://%[1]s", secureCookies: false, placeSecrets: [%[4]s], proof: {mode: "off"}}
-booking: {publicURL: "http://%[2]s", secureCookies: false, sessionSecret: %[4]s}
+booking: {publicURL: "http://%[2]s", secureCookies: false, sessionSecret: %[4]s, ticketSecrets: [%[4]s]}
 sandbox: {addr: "%[3]s"}
 admin: {addr: "127.0.0.1:0"}
 redis: {url: "%[5]s"}
@@ -345,7 +345,7 @@ func TestB16_BookingWithoutRedis(t *testing.T) {
 	secret := strings.Repeat("s", 32)
 	env := []string{
 		"USHER_POSTGRES_URL=" + postgres, "USHER_REDIS_URL=" + redis.URL, "USHER_BOOKING_ADDR=" + addr, "USHER_ADMIN_ADDR=" + admin,
-		"USHER_BOOKING_SESSION_SECRET=" + secret, "USHER_PASS_KEYS_FILE=" + dir + "/keys.json", "USHER_EDGE_PUBLIC_URL=http://127.0.0.1:1",
+		"USHER_BOOKING_SESSION_SECRET=" + secret, "USHER_BOOKING_TICKET_SECRETS=" + secret, "USHER_PASS_KEYS_FILE=" + dir + "/keys.json", "USHER_EDGE_PUBLIC_URL=http://127.0.0.1:1",
 		"USHER_PAYMENT_URL=http://127.0.0.1:1", "USHER_PAYMENT_API_KEY=" + secret, "USHER_PAYMENT_SECRETS=" + secret,
 	}
 	mustUsher(t, env, "event", "apply", "-f", "../../booking/catalog/demo/cinema.yaml")

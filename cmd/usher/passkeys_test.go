@@ -35,7 +35,7 @@ func TestKeysThatDoNotMatchAreRefusedLoudly(t *testing.T) {
 		admin := devstacktest.FreeAddr(t)
 		p := start(t, []string{
 			"USHER_POSTGRES_URL=" + postgres, "USHER_REDIS_URL=" + redis, "USHER_BOOKING_ADDR=127.0.0.1:0", "USHER_ADMIN_ADDR=" + admin,
-			"USHER_BOOKING_SESSION_SECRET=" + secret, "USHER_PASS_KEYS_FILE=" + dir + "/" + name + ".json", "USHER_EDGE_PUBLIC_URL=http://127.0.0.1:1",
+			"USHER_BOOKING_SESSION_SECRET=" + secret, "USHER_BOOKING_TICKET_SECRETS=" + secret, "USHER_PASS_KEYS_FILE=" + dir + "/" + name + ".json", "USHER_EDGE_PUBLIC_URL=http://127.0.0.1:1",
 			"USHER_PAYMENT_URL=http://127.0.0.1:1", "USHER_PAYMENT_API_KEY=" + secret, "USHER_PAYMENT_SECRETS=" + secret,
 		}, "booking")
 		p.until(time.Minute, "started", func() bool { return strings.Contains(p.errs.String(), `"msg":"ready"`) })

@@ -95,7 +95,7 @@ func devBase(f *devFolder) map[string]any {
 	sum := sha256.Sum256([]byte(f.secrets.Operator))
 	hash := "sha256:" + hex.EncodeToString(sum[:])
 	var operators []any
-	for _, role := range []string{configs.RoleOperator, configs.RoleBoxOffice} {
+	for _, role := range []string{configs.RoleOperator, configs.RoleBoxOffice, configs.RoleGate} {
 		operators = append(operators, map[string]any{"name": "dev-" + role, "role": role, "tokenHash": hash})
 	}
 	return map[string]any{
@@ -103,7 +103,8 @@ func devBase(f *devFolder) map[string]any {
 		"edge.addr": "127.0.0.1:8080", "booking.addr": "127.0.0.1:8081", "sandbox.addr": "127.0.0.1:8082",
 		"admin.addr": "127.0.0.1:9090", "edge.secureCookies": false, "booking.secureCookies": false,
 		"edge.placeSecrets": []any{f.secrets.Place}, "booking.sessionSecret": f.secrets.Session,
-		"payment.secrets": []any{f.secrets.Payment}, "payment.apiKey": f.secrets.APIKey,
+		"booking.ticketSecrets": []any{f.secrets.Tickets},
+		"payment.secrets":       []any{f.secrets.Payment}, "payment.apiKey": f.secrets.APIKey,
 		"pass.keysFile": f.keysFile(), "sandbox.stateFile": f.file("payments.jsonl"),
 		"operators": operators, "booking.events.file": f.file("booking-events.jsonl"),
 		// Everybody comes from one address here: the demo, its tests and a first load test.

@@ -21,6 +21,7 @@ import (
 type devSecrets struct {
 	Place    string `json:"placeSecret"`
 	Session  string `json:"sessionSecret"`
+	Tickets  string `json:"ticketSecret"`
 	Payment  string `json:"paymentSecret"`
 	APIKey   string `json:"paymentApiKey"`
 	Operator string `json:"operatorToken"`
@@ -80,12 +81,20 @@ func (f *devFolder) fill() error {
 func (f *devFolder) readSecrets() error {
 	data, err := os.ReadFile(f.file("secrets.json"))
 	if err == nil {
-		return json.Unmarshal(data, &f.secrets)
+		err = json.Unmarshal(data, &f.secrets)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f.secrets = devSecrets{Place: newSecret(), Session: newSecret(), Payment: newSecret(), APIKey: newSecret(), Operator: newSecret()}
+	missing := false // all of them in a new folder, some in one of an older Usher
+	for _, s := range []*string{&f.secrets.Place, &f.secrets.Session, &f.secrets.Tickets, &f.secrets.Payment, &f.secrets.APIKey, &f.secrets.Operator} {
+		if *s == "" {
+			*s, missing = newSecret(), true
+		}
+	}
+	if !missing {
+		return nil
+	}
 	if data, err = json.MarshalIndent(f.secrets, "", "  "); err != nil { //nolint:gosec // the file of secrets is what this makes, 0600
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"usher/admission/pass"
 	"usher/booking"
 	"usher/booking/bookinghttp"
+	"usher/booking/gate"
 	"usher/booking/outbox"
 	"usher/booking/outbox/kafkasink"
 	"usher/booking/payment"
@@ -110,8 +111,12 @@ func (a *App) buildBooking() error {
 	if err := a.buildDesk(publicURL, written); err != nil {
 		return err
 	}
+	signer, err := gate.NewSigner(bytesOf(c.Booking.TicketSecrets))
+	if err != nil {
+		return err
+	}
 	s, err := bookinghttp.New(bookinghttp.Options{
-		Office: a.office, Desk: a.desk, Log: a.log,
+		Office: a.office, Desk: a.desk, Log: a.log, Gate: gate.New(a.pool, signer),
 		EdgeURL: a.urlOf("edge", c.Edge.PublicURL), PublicURL: publicURL,
 		AllowedOrigins: a.allowedOrigins, OperatorAuth: a.operator, SecureCookies: c.Booking.SecureCookies,
 	})
